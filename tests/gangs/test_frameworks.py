@@ -308,10 +308,10 @@ def test_steps_that_compute_nothing_are_right(
         gang.bind(name, size)
         for _ in range(2):
             check = gang.used("check", 3)
-            checks.fetched(check.answers, _BEFORE)
+            checks.refuse_wrong(check.answers, _BEFORE)
             check.refuse_silence(3, 2 * bytes_each)
             gang.used("round", 10).refuse_silence(10, 2 * bytes_each)
-            checks.fetched(gang.request("verify_last"), _AFTER)
+            checks.refuse_wrong(gang.request("verify_last"), _AFTER)
 
 
 @_with_servers
@@ -330,4 +330,4 @@ def test_steps_that_leave_something_out_are_found(
     for gang in served:
         gang.bind(name, size)
         with pytest.raises(WrongResult, match=message):
-            checks.fetched(gang.request("check", 3), _BEFORE)
+            checks.refuse_wrong(gang.request("check", 3), _BEFORE)

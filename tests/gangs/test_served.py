@@ -132,7 +132,7 @@ def _findings(name: str, strategy: str, fault: str = "") -> list[list[Any]]:
 def test_right_steps_pass(name: str, strategy: str) -> None:
     """In lock-step every one; otherwise one after another, and all together."""
     for answers in _findings(name, strategy):
-        checks.fetched(answers, "at any time")
+        checks.refuse_wrong(answers, "at any time")
 
 
 _OTHER = "before the timing, worker [012] fetched other numbers than the updates of"
@@ -153,7 +153,7 @@ def test_null_steps_that_leave_something_out_are_found(
     """By the worker that fetches something else, before anything is timed."""
     first, *_ = _findings("null_step", strategy, fault)
     with pytest.raises(WrongResult, match=message):
-        checks.fetched(first, "before the timing")
+        checks.refuse_wrong(first, "before the timing")
 
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
@@ -162,7 +162,7 @@ def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
     _, left, _ = _findings("null_step", strategy, "fetches nothing")
     message = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
     with pytest.raises(WrongResult, match=message):
-        checks.fetched(left, "after the timing")
+        checks.refuse_wrong(left, "after the timing")
 
 
 class _Late(Worker):
@@ -218,4 +218,4 @@ def test_rows_of_another_step_are_found() -> None:
             "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"
         )
         with pytest.raises(WrongResult, match=message):
-            checks.fetched(answers, "at any time")
+            checks.refuse_wrong(answers, "at any time")

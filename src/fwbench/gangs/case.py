@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, cast
 
 from fwbench.cases import learning
 from fwbench.cases.case import Case
+from fwbench.errors import WrongTraining
 from fwbench.gangs import checks
 from fwbench.gangs import rounds as facts
 from fwbench.gangs.checks import Answers
@@ -231,6 +232,15 @@ class GangCase(Case):
         doing = doing or f"taking {steps} steps of {self.cell.id}"
         return Round(steps, gang.ask("round", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s))
 
+    def _judge_rounds(self, gang: Gang, before: Answers, when: str) -> None:
+        """Verify what all timed rounds have sent, and servers updated, since this usage."""
+        rounds, after = cast("GangClock", self._clock).rounds, gang.usage()
+        taken = sum(done.steps for done in rounds)
+        checks.served(before, after, self.updates(taken), when)
+        self._serving = facts.serving_facts(gang.serving, before, after, taken)
+        answers = [rank for done in rounds for rank in done.ranks]
+        self.judge_timed(checks.sent(answers, before, after), taken, len(rounds))
+
     def _time(self, gang: Gang, step_s: float) -> CaseFacts:
         steps = max(_STEPS_AT_LEAST, math.ceil(_ROUND_S / step_s))
         limit_s = gang.limits.limit_s(steps * step_s)
@@ -248,12 +258,7 @@ class GangCase(Case):
         before = gang.usage()
         with self._other_processes:
             self._benchmark.time_rounds(run, setup=lambda: None, rounds=rounds)
-        taken = sum(done.steps for done in clock.rounds)
-        after = gang.usage()
-        checks.served(before, after, self.updates(taken), "in the timed rounds")
-        self._serving = facts.serving_facts(gang.serving, before, after, taken)
-        answers = [rank for done in clock.rounds for rank in done.ranks]
-        self.judge_timed(checks.sent(answers, before, after), taken, len(clock.rounds))
+        self._judge_rounds(gang, before, "in the timed rounds")
         return CaseFacts(
             warmup_calls=warmup_calls,
             warmup_s=warmup_s,
@@ -395,7 +400,7 @@ class SharedStepCase(GangCase):
     def judge_last(self, answers: Answers) -> None:
         """Verify that all weights are equal after the timing, and others than before."""
         checks.same_weights(answers, "after the timing", "the timed steps")
-        checks.whole_shares(answers, "after the timing")
+        checks.refuse_wrong(answers, "after the timing", WrongTraining)
 
 
 class AsynchronousStepCase(SharedStepCase):

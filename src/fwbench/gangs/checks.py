@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.errors import WrongGradient, WrongResult, WrongTraining
+from fwbench.errors import VerificationError, WrongGradient, WrongResult, WrongTraining
 from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.objective import Objective
@@ -36,18 +36,13 @@ def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -
         )
 
 
-def fetched(answers: Answers, when: str) -> None:
-    """Refuse what workers have fetched from servers, and found to be wrong."""
-    wrong = next((answer["wrong"] for answer in answers if answer["wrong"]), "")
-    if wrong:
-        raise WrongResult(f"{when}, {wrong}")
+def refuse_wrong(answers: Answers, when: str, error: type[VerificationError] = WrongResult) -> None:
+    """Refuse what replicas have found to be wrong themselves.
 
-
-def whole_shares(answers: Answers, when: str) -> None:
-    """Refuse replicas that train on less than their share of a batch."""
-    wrong = next((answer["wrong"] for answer in answers if answer.get("wrong")), "")
-    if wrong:
-        raise WrongTraining(f"{when}, {wrong}")
+    That is what they have fetched from servers, or that they train on less than their share.
+    """
+    if wrong := next((answer["wrong"] for answer in answers if answer.get("wrong")), ""):
+        raise error(f"{when}, {wrong}")
 
 
 def same_weights(answers: Answers, when: str, step_name: str = "step {}") -> None:

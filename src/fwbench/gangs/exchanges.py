@@ -214,12 +214,12 @@ class NullStepCase(GangCase):
 
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Workers have compared what they fetched."""
-        checks.fetched(answers, when)
+        checks.refuse_wrong(answers, when)
         return CaseFacts(), Checked(steps=CHECKED_STEPS)
 
     def judge_last(self, answers: Answers) -> None:
         """Verify what workers have fetched in the last timed step."""
-        checks.fetched(answers, "after the timing")
+        checks.refuse_wrong(answers, "after the timing")
 
 
 class SparseReadCase(NullStepCase):

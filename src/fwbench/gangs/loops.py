@@ -16,10 +16,9 @@ from fwbench.cases.training import epoch_progress, loop_facts, one_epoch, read
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
-from fwbench.gangs import checks
 from fwbench.gangs.case import SharedStepCase
 from fwbench.gangs.gang import Gang
-from fwbench.gangs.rounds import GangClock, Round, serving_facts, timed_round
+from fwbench.gangs.rounds import GangClock, Round, timed_round
 from fwbench.gangs.shares import Task, TrainedShare
 from fwbench.records.facts import CaseFacts, Checked
 from fwbench.terms.presets import Schedule
@@ -138,12 +137,7 @@ class SharedLoopCase(SharedStepCase):
         with self._other_processes:
             self._benchmark.time_rounds(epochs.round, setup=epochs.prepare, rounds=rounds)
             epochs.finish()
-        after = gang.usage()
-        taken = sum(done.steps for done in clock.rounds)
-        checks.served(before, after, self.updates(taken), "in the timed epochs")
-        answers = [rank for done in clock.rounds for rank in done.ranks]
-        self.judge_timed(checks.sent(answers, before, after), taken, len(clock.rounds))
-        self._serving = serving_facts(gang.serving, before, after, taken)
+        self._judge_rounds(gang, before, "in the timed epochs")
         timed = zip(clock.rounds, epochs.epochs, strict=True)
         clock.rounds = [done for done, epoch in timed if not epoch.warmup]
         trained = loop_facts(epochs, schedule, self._data, is_first=self._is_first)
