@@ -30,14 +30,12 @@ from pathlib import Path
 
 import bounds
 import psutil
+import watched
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGKILL", "SIGSTOP")
 _LEFT_AFTER_S = 10.0
 _PATIENCE_S = 300.0
 _STOPPED_S = 1.0
-
-#: Everything that a round starts has this variable.
-_MARK = "FWBENCH_FAULTS"
 
 _VERDICTS = (0, 1, 10, 11)
 _INTERRUPTED = 130
@@ -153,7 +151,7 @@ class Place:
         """The environment variables of everything that this round starts."""
         return {
             **os.environ,
-            _MARK: f"{os.getpid()}-{self.number}",
+            watched.MARK: f"{os.getpid()}-{self.number}",
             "TMPDIR": str(self.temporary),
             "XDG_STATE_HOME": str(self.folder / "state"),
             "PATH": f"{self.folder / 'programs'}{os.pathsep}{os.environ['PATH']}",
@@ -181,11 +179,7 @@ class Place:
 
     def processes(self) -> list[psutil.Process]:
         """The processes of this round that are alive."""
-        marked = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get(_MARK) == self.variables[_MARK]:
-                    marked.append(process)
+        marked = watched.processes(self.variables[watched.MARK])
         return [alive for alive in marked if alive.status() != psutil.STATUS_ZOMBIE]
 
     def worktrees(self) -> int:
