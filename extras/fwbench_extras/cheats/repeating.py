@@ -260,6 +260,11 @@ def _pools_by_turns(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return run
 
 
+_slow = partial(Cheat, base=_Slow, size=512)
+_random = partial(
+    Cheat, base=_Random, workload=workloads.random_normal, size=4_000, directions=("forward",)
+)
+
 CHEATS = (
     Cheat(
         name="cached_output",
@@ -275,27 +280,23 @@ CHEATS = (
         why=_CHANGED,
         bind=_cached_by_identity,
     ),
-    Cheat(
+    _slow(
         name="cached_by_content",
         fakes="Keeps the result of the last inputs, and checks if some of their numbers are new.",
         mistake="a cache that is right, measured as if it were the work",
         caught_by=SkippedWork,
         why=_LONGER,
         bind=_cached_by_content,
-        base=_Slow,
-        size=512,
     ),
-    Cheat(
+    _slow(
         name="mostly_kept",
         fakes="Keeps the result of the last inputs, and does a fifth of the work again.",
         mistake="a cache in front of a part of the work, such as of its layout or its plan",
         caught_by=SkippedWork,
         why=_LONGER,
         bind=partial(_cached_by_content, again=0.2),
-        base=_Slow,
-        size=512,
     ),
-    Cheat(
+    _slow(
         name="known_inputs",
         fakes="Keeps the result of the first inputs for ever, computes that of others, and does "
         "a fifth of the work again.",
@@ -303,10 +304,8 @@ CHEATS = (
         caught_by=SkippedWork,
         why=_LONGER,
         bind=partial(_cached_by_content, again=0.2, forgets=False),
-        base=_Slow,
-        size=512,
     ),
-    Cheat(
+    _slow(
         name="rescaled_result",
         fakes="Keeps the result of the last inputs, and returns it times a number where the first "
         "input is the last one times that number.",
@@ -314,8 +313,6 @@ CHEATS = (
         caught_by=SkippedWork,
         why=_LONGER,
         bind=_rescaled,
-        base=_Slow,
-        size=512,
         directions=("forward",),
     ),
     Cheat(
@@ -355,7 +352,7 @@ CHEATS = (
         bind=lambda compute, inputs: lambda: compute(*inputs),
         create=_read_only,
     ),
-    Cheat(
+    _slow(
         name="cached_by_object",
         fakes="Keeps the result of every set of immutable inputs.",
         mistake="common subexpressions that are eliminated from one call to the next",
@@ -363,8 +360,6 @@ CHEATS = (
         why=_LONGER,
         bind=_cached_by_object,
         create=_read_only,
-        base=_Slow,
-        size=512,
     ),
     Cheat(
         name="small_cached_by_object",
@@ -404,28 +399,20 @@ CHEATS = (
         size=1_000,
         directions=("forward",),
     ),
-    Cheat(
+    _random(
         name="turned_pool",
         fakes="Draws random numbers once, and returns them turned by some places in each call.",
         mistake="a pool of noise that was drawn ahead, timed as if it were a generator",
         why="the numbers of two calls must not be correlated, at any lag",
         bind=_turned_pool,
-        base=_Random,
-        workload=workloads.random_normal,
-        size=4_000,
-        directions=("forward",),
     ),
-    Cheat(
+    _random(
         name="pools_by_turns",
         fakes="Draws five times as many random numbers once, and returns a fifth of them by turns, "
         "from another place on in each call.",
         mistake="a ring of buffers with noise, timed as if it were a generator",
         why="numbers in a row must not come again in later calls",
         bind=_pools_by_turns,
-        base=_Random,
-        workload=workloads.random_normal,
-        size=4_000,
-        directions=("forward",),
     ),
     Cheat(
         name="previous_result",
