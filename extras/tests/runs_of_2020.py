@@ -12,6 +12,7 @@ from fwbench.report.section import Section
 from fwbench_extras.studies import report_2020
 from fwbench_extras.studies.report_2020 import published
 from support.reports import case, run_of, training
+from support.section_parts import rows as rows_of
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be determined from this run"
 WAY_FASTER = "MXNet apart from creation is way faster"
@@ -136,14 +137,6 @@ def section(runs: Sequence[Run], title: str) -> Section:
     """The part of ``--paper`` of that title."""
     (shown_section,) = [member for member in report_2020.sections(runs) if member.title == title]
     return shown_section
-
-
-def rows_of(figures: Section) -> list[dict[str, str]]:
-    """The rows of a table: texts by column."""
-    return [
-        {name: cell.text for name, cell in zip(figures.columns, row.cells, strict=True)}
-        for row in figures.rows
-    ]
 
 
 def statements(*runs: Run, device: str = "cpu") -> dict[str, dict[str, str]]:

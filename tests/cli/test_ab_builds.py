@@ -9,7 +9,7 @@ import pytest
 
 from fwbench import cli
 from support import wheels
-from support.suites import FEW, commit_all, count_worktrees, run_git
+from support.suites import CONFTEST, FEW, INI, commit_all, count_worktrees, run_git
 
 _TESTS = """
 import quick
@@ -39,21 +39,6 @@ def test_case(case):
     case.measure()
 """
 
-_CONFTEST = """
-from fwbench.records import launches
-
-launches.is_contended = lambda launch: False
-
-def pytest_benchmark_generate_machine_info():
-    return {"cpu": {"brand_raw": "Fake CPU"}}
-"""
-
-_INI = """
-[pytest]
-addopts = --fw=numpy --benchmark-max-time=0.02 --benchmark-min-rounds=2 --fw-warmup=0
-    --benchmark-timer=time.thread_time
-"""
-
 Ab = Callable[..., tuple[int, str, str]]
 
 
@@ -63,7 +48,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "project"
     made.mkdir()
     run_git(made, "init", "--quiet")
-    files = wheels.project(pytest__ini=_INI, conftest__py=_CONFTEST, test_it__py=_TESTS)
+    files = wheels.project(pytest__ini=INI, conftest__py=CONFTEST, test_it__py=_TESTS)
     commit_all(made, **files, __gitignore=".fwbench\n__pycache__\n*.json\n*.md\n")
     wheels.serve(tmp_path / "index", monkeypatch)
     monkeypatch.chdir(made)

@@ -12,6 +12,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.turns import referee
+from support.programs import assert_ended
 from support.suites import FEW, STEADY, TESTS, Suite
 
 _PATIENCE_S = 60.0
@@ -57,11 +58,6 @@ def _hanging(
         process.kill()
 
 
-def _assert_ended(processes: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
     """A job that is cancelled leaves no worktree, no file and no process: exit status 130."""
@@ -70,7 +66,7 @@ def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
         out, err = process.communicate(timeout=_PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
     assert err.splitlines()[-1] == "fwbench: interrupted"
-    _assert_ended(below)
+    assert_ended(below)
     assert suite.kept() == []
     suite.assert_clean()
 
@@ -82,7 +78,7 @@ def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode == 130, err
-    _assert_ended(below)
+    assert_ended(below)
     suite.assert_clean()
     assert out.startswith("interrupted: what follows is what was known by then\n")
     assert "interrupted after 1 pair" in out
@@ -115,7 +111,7 @@ def test_ab_that_is_killed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> 
     with _hanging(suite, 3) as (process, below):
         process.kill()
         process.communicate()
-    _assert_ended(below)
+    assert_ended(below)
     with pytest.raises(AssertionError):
         suite.assert_clean()
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import socket
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,9 +49,14 @@ def stopped(project: Project) -> Project:
     return project
 
 
+def _journal(project: Project) -> Path:
+    (journal,) = (project.path / ".fwbench" / "journal").glob("*.jsonl")
+    return journal
+
+
 def test_a_session_goes_on_where_another_was_interrupted(stopped: Project) -> None:
     """The records are those of both, each with its session; nothing is measured twice."""
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    journal = _journal(stopped)
     lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     result, records = stopped.measure(*_IN_ORDER, "--fw-resume", "-v")
     result.assert_outcomes(passed=6)
@@ -109,13 +116,18 @@ def test_the_ini_file_begins_anew_where_nothing_is_to_be_gone_on_with(stopped: P
         assert stopped.run(*_IN_ORDER, given).ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_the_ini_file_leaves_no_record_behind_in_silence(stopped: Project) -> None:
-    """A session of other packages has records, and is refused as on the command line."""
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+def _change_settings(project: Project, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what the first line of the journal says of the session."""
+    journal = _journal(project)
     head, *others = journal.read_text(encoding="utf-8").splitlines()
     facts = json.loads(head)
-    facts["fwbench"]["threads"] = 99
+    change(facts["fwbench"])
     journal.write_text("\n".join((json.dumps(facts), *others, "")), encoding="utf-8")
+
+
+def test_the_ini_file_leaves_no_record_behind_in_silence(stopped: Project) -> None:
+    """A session of other packages has records, and is refused as on the command line."""
+    _change_settings(stopped, lambda settings: settings.update(threads=99))
     stopped.write("pytest.ini", _IN_INI)
     result = stopped.run(*_IN_ORDER)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -131,11 +143,9 @@ def test_other_settings_are_another_session(stopped: Project) -> None:
 
 
 def test_other_packages_are_told(stopped: Project) -> None:
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
-    head, *others = journal.read_text(encoding="utf-8").splitlines()
-    facts = json.loads(head)
-    facts["fwbench"]["frameworks"]["numpy"]["version"] = "1.0"
-    journal.write_text("\n".join((json.dumps(facts), *others, "")), encoding="utf-8")
+    _change_settings(
+        stopped, lambda settings: settings["frameworks"]["numpy"].update(version="1.0")
+    )
     result = stopped.run(*_IN_ORDER, "--fw-resume")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "was measured with other frameworks; run this without" in str(result.stderr)
@@ -214,7 +224,7 @@ fcntl.flock = flock
 
 def test_without_locks_a_session_is_gone_on_with_once(stopped: Project) -> None:
     """One session takes the records; meanwhile a second one is told whose they are."""
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    journal = _journal(stopped)
     stopped.write("conftest.py", _NO_LOCKS)
     owner = journal.with_name(f"{journal.name}.owner-0001")
     owner.write_text(f"{os.getpid()} {socket.gethostname()}", encoding="utf-8")
@@ -229,7 +239,7 @@ def test_without_locks_a_session_is_gone_on_with_once(stopped: Project) -> None:
 
 def test_a_recovered_session_can_be_gone_on_with(stopped: Project) -> None:
     """Also one that was killed, whose journal does not say how it ended."""
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    journal = _journal(stopped)
     *lines, outcome = journal.read_text(encoding="utf-8").splitlines()
     assert "fwbench_journal_session" in outcome
     journal.write_text("\n".join((*lines, "")), encoding="utf-8")
@@ -253,7 +263,7 @@ def test_what_does_not_fit_the_new_journal_stays_in_the_old_one(stopped: Project
     conftest = stopped.write("conftest.py", _FULL)
     assert "records are lost from here on" in str(stopped.run(*_IN_ORDER, "--fw-resume").stdout)
     conftest.unlink()
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    journal = _journal(stopped)
     assert "fwbench_journal_end" not in journal.read_text(encoding="utf-8")
     result = stopped.run(*_IN_ORDER, "--fw-resume")
     result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
@@ -422,7 +432,7 @@ def test_a_launch_that_failed_is_measured_again(project: Project) -> None:
     stopped = _COUNTING.replace("== 4", "== 3")  # a case that has failed is not launched again
     project.write("test_it.py", stopped.replace("import os", f"import os{_SPOILT}", 1))
     assert project.run("--fw-launches=2").ret == pytest.ExitCode.INTERRUPTED
-    (journal,) = (project.path / ".fwbench" / "journal").glob("*.jsonl")
+    journal = _journal(project)
     result = project.run("--fw-launches=2", "--fw-resume")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([f"fwbench: 1 record taken from the * of {journal.name}"])
@@ -453,6 +463,6 @@ def test_plain_benchmarks_have_all_their_launches(project: Project, given: str) 
 
 
 def test_records_that_are_not_taken_over_stay_where_they_are(stopped: Project) -> None:
-    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    journal = _journal(stopped)
     assert stopped.run(*_IN_ORDER, "--fw-resume", "-k", "double").ret == pytest.ExitCode.OK
     assert "fwbench_journal_end" not in journal.read_text(encoding="utf-8")

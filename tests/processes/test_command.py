@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from fwbench.processes import command
+from support.programs import assert_ended
 
 
 def python(text: str) -> list[str]:
@@ -60,11 +61,6 @@ def _processes(line: str) -> list[psutil.Process]:
     return [psutil.Process(int(number)) for number in line.split()]
 
 
-def _assert_ended(processes: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
 _DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
@@ -89,7 +85,7 @@ def test_an_interruption_leaves_no_program_behind(
         command.run(python(f"{begins}{_TWO}"), keep_lines=1, say=interrupt)
     assert time.monotonic() - begin < 30
     assert len(started) == 2
-    _assert_ended(started)
+    assert_ended(started)
 
 
 @pytest.mark.parametrize("victim", ["parent", "guard"])
@@ -108,10 +104,10 @@ def test_a_program_ends_with_who_asked_for_it(victim: str) -> None:
         assert guard is not None
         if victim == "parent":
             parent.kill()
-            _assert_ended([guard, *started])
+            assert_ended([guard, *started])
         else:
             guard.kill()
-            _assert_ended(started[:1])
+            assert_ended(started[:1])
             started[1].kill()  # the last that has the pipe
             assert parent.stdout.read() == "-9\n"
 
@@ -123,7 +119,7 @@ def test_what_a_program_leaves_behind_ends_with_it() -> None:
     done = command.run(python(text), keep_lines=1)
     assert done.status == 3
     assert time.monotonic() - begin < 30
-    _assert_ended(
+    assert_ended(
         [
             psutil.Process(pid)
             for pid in map(int, done.last_lines[0].split()[1:])

@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 
 def run(
@@ -38,6 +40,12 @@ def output(*arguments: str | Path, **options: Any) -> str:
     done = run(*arguments, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def assert_ended(processes: Iterable[psutil.Process]) -> None:
+    """Wait until processes have ended, for a while."""
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def result(*arguments: str | Path, **options: Any) -> Any:

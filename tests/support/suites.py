@@ -51,7 +51,7 @@ def test_it(case):
 
 #: Others may be at work on the machine: what they do to launches is not what is tested here. And
 #: asking what the CPU is takes pytest-benchmark a second, in every launch.
-_CONFTEST = """
+CONFTEST = """
 from fwbench.records import launches
 
 launches.is_contended = lambda launch: False
@@ -62,7 +62,7 @@ def pytest_benchmark_generate_machine_info():
 
 
 #: Time of the processor, which does not run while others have it.
-_INI = """
+INI = """
 [pytest]
 addopts =
     --fw=numpy --benchmark-max-time=0.02 --benchmark-min-rounds=2 --fw-warmup=0
@@ -95,8 +95,8 @@ class Suite:
         project.write(".gitignore", "__pycache__/\n/packages/\n")
         run_git(self.path, "init", "--quiet")
         self.commit(
-            pytest__ini=_INI,
-            conftest__py=_CONFTEST,
+            pytest__ini=INI,
+            conftest__py=CONFTEST,
             mymath__py=_MYMATH.replace("{slowing}", "2"),
             test_it__py=TESTS,
         )

@@ -14,7 +14,6 @@ from runs_of_2020 import (
     of_15,
     pair,
     pairs,
-    rows_of,
     section,
     sizes_of,
     statements,
@@ -27,6 +26,7 @@ from fwbench_extras.studies import report_2020
 from fwbench_extras.studies.report_2020 import operations
 from fwbench_extras.studies.report_2020.operations import Ratios
 from support.reports import case, column, run_of
+from support.section_parts import rows as rows_of
 
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
