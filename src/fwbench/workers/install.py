@@ -63,13 +63,7 @@ def add(
         raise UsageError(conflict(folder))
     with claimed(folder), scratch.folder() as temporary:
         run = partial(run_installer, say=say, temporary=temporary)
-        installer = _installer(folder, python)
-        try:
-            run(installer.create)
-        except InstallationError as error:
-            if python is None:
-                raise
-            raise UsageError(f"--python {python} makes no environment: {error}") from error
+        installer = _created(folder, python, run)
         run([*installer.install, *requirements, *this_fwbench()])
         say(f"looking at what {name} can do")
         facts = _looked_at(folder, name)
@@ -125,6 +119,18 @@ def _installer(folder: Path, python: str | None) -> _Installer:
         )
     pip = [target, "-m", "pip", "install", "--disable-pip-version-check"]
     return _Installer("pip", [base, "-m", "venv", str(folder)], pip)
+
+
+def _created(folder: Path, python: str | None, run: Callable[[Sequence[str]], None]) -> _Installer:
+    """The installer, which has made an empty environment in a folder."""
+    installer = _installer(folder, python)
+    try:
+        run(installer.create)
+    except InstallationError as error:
+        if python is None:
+            raise
+        raise UsageError(f"--python {python} makes no environment: {error}") from error
+    return installer
 
 
 def run_installer(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -> None:

@@ -212,6 +212,16 @@ def draw_over_time(
         **_beside(marks.get(len(points) - 1, "")) if are_printed else {},
     )
     chart.x_labels = runs
+    _add_over_time(chart, points, marks, of_marks, ends)
+    first, last = (f"{time(points[end].y)} ({runs[end]})" for end in (0, -1))
+    events = "; ".join(f"{runs[number]}: {event}" for number, event in sorted(marks.items()))
+    return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}", looks)
+
+
+def _add_over_time(
+    chart: Any, points: Sequence[Point], marks: Mapping[int, str], of_marks: str, ends: str
+) -> None:
+    """Add the lines of the values and of the ends of their intervals, and the dots of marks."""
     chart.add(_MEDIAN, [{"value": p.y, "label": p.label, "node": p.attributes} for p in points])
     chart.add(f"lower {ends}", [point.low for point in points], show_dots=False)
     chart.add(f"upper {ends}", [point.high for point in points], show_dots=False)
@@ -219,9 +229,6 @@ def draw_over_time(
         places = enumerate(points)
         dots = [{"value": p.y, "label": marks[i]} if i in marks else None for i, p in places]
         chart.add(of_marks, dots, stroke=False, show_dots=True, dots_size=5)
-    first, last = (f"{time(points[end].y)} ({runs[end]})" for end in (0, -1))
-    events = "; ".join(f"{runs[number]}: {event}" for number, event in sorted(marks.items()))
-    return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}", looks)
 
 
 def _time_axis(points: Sequence[Point], *, are_printed: bool) -> dict[str, Any]:
