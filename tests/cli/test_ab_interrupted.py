@@ -164,7 +164,7 @@ def test_ab_of_a_test_that_hangs_until_the_budget_is_over(
     monkeypatch.setenv("HANGING", "3")
     monkeypatch.setattr(referee, "LONG_S", 1.0)
     monkeypatch.chdir(suite.path)
-    more = ("--budget", "15s", "--json", "figures.json")
+    more = ("--budget", "25s", "--json", "figures.json")
     status = cli.main(["ab", "git:HEAD", "git:HEAD", *FEW, *more])
     out, err = capfd.readouterr()
     assert status in (0, 10), out + err
@@ -172,4 +172,37 @@ def test_ab_of_a_test_that_hangs_until_the_budget_is_over(
     assert "pair 2 does not count: git:HEAD" in out
     assert "when the budget was over, so the launch was ended" in out
     assert {len(figure["contender"]) for figure in suite.figures()["judgements"]} == {1}
+    suite.assert_clean()
+
+
+_ONE_HANGS = """
+import time
+
+def test_fast(benchmark):
+    benchmark(sum, range(300))
+
+def test_hanging(benchmark):
+    while True:
+        time.sleep(0.01)
+"""
+
+
+def test_ab_of_a_test_that_hangs_in_the_first_pair(
+    suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test has a sentence, and what both sides have measured before it is judged."""
+    suite.commit(test_it__py=_ONE_HANGS)
+    monkeypatch.setattr(referee, "LONG_S", 1.0)
+    monkeypatch.chdir(suite.path)
+    more = ("--budget", "8s", "--json", "figures.json", "--seed", "2", "test_it.py")
+    status = cli.main(["ab", "git:HEAD", "git:HEAD", *more])
+    out, err = capfd.readouterr()
+    assert status == 11, out + err
+    figures = {figure["name"]: figure for figure in suite.figures()["judgements"]}
+    assert len(figures["test_it.py::test_fast"]["contender"]) == 1
+    hanging = figures["test_it.py::test_hanging"]
+    assert (hanging["verdict"], hanging["base"]) == ("missing", [])
+    assert "git:HEAD: at test_it.py::test_hanging for " in hanging["reason"]
+    assert "pair 1 was cut short: git:HEAD and git:HEAD: at test_it.py::test_hanging" in out
+    assert suite.kept() == []
     suite.assert_clean()

@@ -15,6 +15,7 @@ from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.gate import resume
 from fwbench.gate.ab import Launcher, is_enough, refuse_launching
+from fwbench.gate.launches import measured_by_then
 from fwbench.gate.patience import BudgetIsOver, Patience
 from fwbench.gate.resume import ComparisonJob
 from fwbench.gate.sides import Installed
@@ -24,6 +25,7 @@ from fwbench.processes import session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import FinishedSession
 from fwbench.records.measurement import MINIMUM, TURNS
+from fwbench.records.session_facts import NOT_REACHED
 from fwbench.turns import visits
 from fwbench.turns.contest import CaseVisits
 from fwbench.turns.referee import Referee
@@ -395,3 +397,16 @@ def test_a_case_of_an_environment_that_cannot_take_turns(
         assert [[*run.samples] for run in launcher(keys, seed)] == [[key], [key]]
     assert in_turns == [True] * 2 + [False] * 6
     assert [line.startswith(f"{key} cannot take turns: ") for line in message] == [True]
+
+
+def test_a_launch_that_was_ended_has_what_it_had_measured(tmp_path: Path) -> None:
+    """The last line may be cut off; of one that measured nothing what was to come is known."""
+    results = tmp_path / "base.json"
+    records = session.records_beside(results)
+    records.write_text(f'{json.dumps(entry())}\n{{"fullname": "te', encoding="utf-8")
+    run = measured_by_then(results, ["a", "b"], "it hung")
+    assert run["benchmarks"] == [entry()]
+    why = {fact["nodeid"]: fact["why"] for fact in run["fwbench"]["missing"]}
+    assert why == {"a": "it hung", "b": NOT_REACHED}
+    records.unlink()
+    assert measured_by_then(results, []) == {"benchmarks": [], "fwbench": {"missing": []}}

@@ -237,7 +237,7 @@ def test_one_that_dies_in_its_turn(sides: Sides, visit: int) -> None:
     told = "told = visits.Programme(['a', 'b']); "
     _, done = sides.run(f"{told}contest('a', until={visit})", f"{told}contest('a'); contest('b')")
     assert done[-1] == ["b", None, 0.0, 0.0]
-    assert sides.referee.ended_at[0] == "a"
+    assert sides.referee.left[0] == ["a", "b"]
 
 
 def test_threads_get_their_cpus_back(sides: Sides) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError, some
 from fwbench.gate import sequential
-from fwbench.gate.launches import EXAMINED, parsed, start
+from fwbench.gate.launches import EXAMINED, measured_by_then, notes_on_times, parsed, start
 from fwbench.gate.patience import BudgetIsOver, Patience
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
@@ -49,7 +49,7 @@ from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE, SIDES
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
-from fwbench.records.session_facts import FAILED, LaunchTimes
+from fwbench.records.session_facts import FAILED, NOT_REACHED
 from fwbench.records.units import count, duration
 from fwbench.terms.names import without_environment
 from fwbench.turns.contest import CaseVisits, Effort
@@ -154,6 +154,7 @@ class PairedComparison:
                 raise
             self._interrupted = True
         except BudgetIsOver as error:
+            self._first = self._first or [*filter(None, [error.pair])]
             if not self._first:
                 raise
             self._over = error
@@ -285,14 +286,15 @@ class PairedComparison:
             return "{}; another metric has decided the case"
         if math.isinf(more):
             return "{}; more than " + f"{FARTHEST} more pairs would tell"
-        took = duration(more * self._pair_s)
-        return "{}; " + f"about {count(int(more), 'more pair')} would tell ({took})"
+        took = f" ({duration(more * self._pair_s)})" if self._pairs else ""
+        return "{}; " + f"about {count(int(more), 'more pair')} would tell{took}"
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
         """Notes on the number of pairs, and on contended launches."""
         early = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
         if self._over is not None:
-            early = [f"pair {self._pairs + 1} does not count: {self._over}"]
+            what = "does not count" if self._pairs else "was cut short"
+            early = [f"pair {self._pairs + 1} {what}: {self._over}"]
         if not cases:
             return early
         more = [case for case in cases.values() if case.pairs > self.plan.pairs]
@@ -427,12 +429,15 @@ class Launcher:
         self._apart: dict[str, str] = {}  # what cannot take turns, and why
         self._tried_alone: set[str] = set()
         self._took_s: list[list[Mapping[str, float]]] = [[], []]  # by side
-        self._ended_at: Mapping[Side, str] = {}  # of the launches by turns that were the last
+        self._referee: Referee | None = None  # of the launches that were the last, if by turns
         self._medians: dict[str, list[float]] = defaultdict(list)
 
     def __call__(self, keys: Collection[str] | None, seed: int) -> Pair:
         """Measure a pair; see :data:`fwbench.gate.ab.Measure`."""
         pair = self._earlier.pop(0) if self._earlier else self._measured(keys, seed)
+        return self._paired(pair, keys)
+
+    def _paired(self, pair: SavedPair, keys: Collection[str] | None) -> Pair:
         for key, ratios in pair.ratios.items():
             self._medians[key] += [ratios[MEDIAN]] if MEDIAN in ratios else []
         runs = [self._named(side, pair.sides[side], keys) for side in range(2)]
@@ -440,15 +445,7 @@ class Launcher:
         for first, run, nodeids in zip(self._first, runs, self._nodeids, strict=True):
             self._refuse_differences(first, run)
             nodeids.update({key: sample.nodeid for key, sample in run.samples.items()})
-        base, contender = runs
-        paired = {
-            key: contender.samples[key].in_turns(sample, pair.ratios.get(key, {}))
-            for key, sample in base.samples.items()
-            if key in contender.samples
-        }
-        before = {**base.samples, **{key: sides[0] for key, sides in paired.items()}}
-        after = {**contender.samples, **{key: sides[1] for key, sides in paired.items()}}
-        return replace(base, samples=before), replace(contender, samples=after)
+        return _in_turns((runs[0], runs[1]), pair.ratios)
 
     def notes(self) -> list[str]:
         """Notes on tests that take no turns, and on what launches take."""
@@ -459,19 +456,7 @@ class Launcher:
             f"{some(keys)}: no turns, since {reason}; compared by launches one after the other"
             for reason, keys in why.items()
         ]
-        if any(self._took_s):
-            every = [launches for launches in self._took_s if launches]
-            start, collection, fixtures, calls = map(partial(_usual, every), LaunchTimes.declared())
-            notes.append(
-                f"a launch takes {start} to start, {collection} to import its tests, {fixtures} in "
-                f"fixtures, and {calls} to measure by turns (medians, of base and contender where "
-                "they differ)"
-            )
-            notes.append(
-                "ratios are those of calls by turns; base and contender are medians over launches, "
-                "which are further apart"
-            )
-        return notes
+        return [*notes, *notes_on_times(self._took_s)]
 
     def _named(self, side: int, run: SampleSet, keys: Collection[str] | None) -> SampleSet:
         lost = {key: "failed" for key in keys or () if key not in run.samples}
@@ -490,10 +475,14 @@ class Launcher:
         start_s = time.monotonic()
         with scratch.folder() as folder:
             results = [folder / "base.json", folder / "contender.json"]
-            done, ratios = self._launched(keys, seed, results)
-            for side, ended in zip(self._sides, done, strict=True):
+            try:
+                done, ratios = self._launched(keys, seed, results)
+            except BudgetIsOver as error:
+                error.pair = None if self._first else self._by_then(results, error)
+                raise
+            for number, (side, ended) in enumerate(zip(self._sides, done, strict=True)):
                 if session.has_died(ended):
-                    how = ending(ended, self._ended_at.get(side))
+                    how = ending(ended, self._ended_at(number))
                     self._say(
                         f"a launch of {side.name} has died ({how}): its pair is repeated, one "
                         "launch after the other, in case both need too much memory"
@@ -501,7 +490,7 @@ class Launcher:
                     self._takes_turns = False
             if any(map(session.has_died, done)):
                 done, ratios = self._launched(keys, seed, results)
-            each = zip(self._sides, done, results, strict=True)
+            each = zip(range(2), done, results, strict=True)
             values = [self._values(*launch, keys) for launch in each]
             if self._takes_turns:
                 self._add_apart(keys, seed, results, values)
@@ -550,9 +539,10 @@ class Launcher:
             self._say(f"{key} cannot take turns: {reason}; it is compared by launches")
 
     def _values(
-        self, side: Side, done: Finished, results: Path, keys: Collection[str] | None
+        self, number: int, done: Finished, results: Path, keys: Collection[str] | None
     ) -> dict[str, Any] | None:
         """The JSON of a launch; None if it has measured nothing, and may have."""
+        side = self._sides[number]
         if results.is_file() and done.status in session.RAN:
             return parsed(side, results)
         # A change may bring the first benchmarks. And of what could be measured once, that it
@@ -565,7 +555,7 @@ class Launcher:
             raise UsageError(f"pytest refuses the arguments in {side.name}: {refusal}")
         what = "measured nothing" if done.status in session.RAN else "broke down"
         raise ComparisonError(
-            f"a launch of {side.name} {what} ({ending(done, self._ended_at.get(side))})"
+            f"a launch of {side.name} {what} ({ending(done, self._ended_at(number))})"
             f"{_advice(side)}; its last output:\n" + "\n".join(done.last_lines)
         )
 
@@ -580,7 +570,7 @@ class Launcher:
             return [_NOT_STARTED] * len(self._sides), {}
         start = partial(self._started, in_turns, seed)
         with scratch.folder() as folder, ExitStack() as running:
-            referee = Referee(
+            referee = self._referee = Referee(
                 folder,
                 len(self._sides),
                 Effort(self._is_enough),
@@ -593,12 +583,26 @@ class Launcher:
                 for side in random.Random(seed).sample((0, 1), 2)  # noqa: S311 (no secret)
             }
             referee.serve([children[0], children[1]])
-        self._ended_at = {self._sides[side]: key for side, key in referee.ended_at.items()}
         for key in referee.stalled:
             self._tried_alone.add(key)
             self._set_apart(key, STALLED)
-        ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
-        return [children[0].done, children[1].done], ratios
+        return [children[0].done, children[1].done], _ratios(referee)
+
+    def _ended_at(self, side: int) -> str:
+        """The test at which a launch by turns has ended; empty if none is known."""
+        return self._referee.ended_at(side) if self._referee else ""
+
+    def _by_then(self, results: Sequence[Path], error: BudgetIsOver) -> Pair | None:
+        """A pair that was cut short; None if nothing is known of it."""
+        if self._referee is None or not any(self._referee.left.values()):
+            return None
+        why = [str(error) if side in error.sides else NOT_REACHED for side in range(2)]
+        runs = [
+            measured_by_then(path, self._referee.left[side], why[side])
+            for side, path in enumerate(results)
+        ]
+        base, contender = (SampleSet.from_json("", run) for run in runs)
+        return self._paired(SavedPair((base, contender), _ratios(self._referee), None, 0.0), None)
 
     def _one_by_one(
         self,
@@ -607,7 +611,7 @@ class Launcher:
         seed: int,
     ) -> Sequence[Finished]:
         """Run a launch of each side, one after the other."""
-        self._ended_at = {}
+        self._referee = None
         done: dict[int, Finished] = {}
         for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
             results[side].unlink(missing_ok=True)
@@ -655,8 +659,18 @@ class Launcher:
         )
 
 
-#: Sides take equally long if they differ by no more than this, or by this share.
-_ALIKE_S, _ALIKE = 0.1, 0.25
+def _in_turns(pair: Pair, ratios: Ratios) -> Pair:
+    """A pair whose cases have the ratios of their turns."""
+    base, contender = pair
+    paired = {
+        key: contender.samples[key].in_turns(sample, ratios.get(key, {}))
+        for key, sample in base.samples.items()
+        if key in contender.samples
+    }
+    before = {**base.samples, **{key: sides[0] for key, sides in paired.items()}}
+    after = {**contender.samples, **{key: sides[1] for key, sides in paired.items()}}
+    return replace(base, samples=before), replace(contender, samples=after)
+
 
 #: In the place of launches that would have nothing to do.
 _NOT_STARTED = Finished(session.NOTHING, [])
@@ -691,14 +705,6 @@ def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
 def _took_s(run: Mapping[str, Any] | None) -> Mapping[str, float]:
     took_s: Mapping[str, float] = (run or {}).get("fwbench", {}).get("took") or {}
     return took_s
-
-
-def _usual(sides: Sequence[Sequence[Mapping[str, float]]], part: str) -> str:
-    """The median duration on all sides; that of each, the base's first, if they differ."""
-    sides_s = [statistics.median(took_s.get(part, 0.0) for took_s in side) for side in sides]
-    if max(sides_s) - min(sides_s) <= max(_ALIKE_S, _ALIKE * max(sides_s)):
-        return duration(statistics.mean(sides_s))
-    return " and ".join(map(duration, sides_s))
 
 
 def _with_apart(
@@ -755,7 +761,11 @@ def are_known(contest: CaseVisits, error: float) -> bool:
     return bool(np.all(ratios[:, -outside] - ratios[:, outside - 1] < 2 * error))
 
 
-def _ratios(contest: CaseVisits) -> dict[str, float]:
+def _ratios(referee: Referee) -> Ratios:
+    return {key: _ratios_of(contest) for key, contest in referee.contests.items()}
+
+
+def _ratios_of(contest: CaseVisits) -> dict[str, float]:
     """The logarithms of the ratios of a contest, by metric."""
     if not contest.visits_s or len(contest.sides) < 2:  # noqa: PLR2004 (the other one has died)
         return {}

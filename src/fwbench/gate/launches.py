@@ -1,6 +1,7 @@
 """A launch of a side: a pytest session in a process of its own, and what it has written."""
 
 import json
+import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,8 +13,9 @@ from fwbench.gate.sides import Side, variables_of
 from fwbench.machine import spinning_variables
 from fwbench.processes import session
 from fwbench.processes.session import CHECKOUT_VARIABLE, EXAMINED_VARIABLE, SELECTOR
+from fwbench.records.session_facts import NOT_REACHED, LaunchTimes
 from fwbench.records.stored import parse
-from fwbench.records.units import count
+from fwbench.records.units import count, duration
 from fwbench.workers.environments import Environments
 
 #: Settings of a project's own sessions that a launch is measured without: it is a single one, and
@@ -77,6 +79,21 @@ def start(
         raise _of_working_tree(side, parsed(side, outside))
 
 
+def measured_by_then(results: Path, left: Sequence[str], why: str = NOT_REACHED) -> dict[str, Any]:
+    """The run of a launch that was ended, with what it had measured by then.
+
+    Args:
+        left: the keys of the tests that it had not finished, in their order.
+        why: the first of them has no figures.
+    """
+    records = session.records_beside(results)
+    # Text after the last line break was cut off while it was written.
+    lines = records.read_text(encoding="utf-8").split("\n")[:-1] if records.is_file() else ()
+    reasons = dict.fromkeys(left, NOT_REACHED) | dict.fromkeys(left[:1], why)
+    missing = [{"nodeid": key, "framework": "", "why": text} for key, text in reasons.items()]
+    return {"benchmarks": [*map(json.loads, lines)], "fwbench": {"missing": missing}}
+
+
 def _of_working_tree(side: Side, files: Mapping[str, str]) -> ComparisonError:
     """The error for a launch that has not measured its own checkout.
 
@@ -105,3 +122,33 @@ def parsed(side: Side, results: Path) -> Any:
             f"a launch of {side.name} has not written all of its results: look for room in "
             f"{tempfile.gettempdir()}, or name a folder on another disk by TMPDIR"
         ) from error
+
+
+#: Sides take equally long if they differ by no more than this, or by this share.
+_ALIKE_S, _ALIKE = 0.1, 0.25
+
+
+def notes_on_times(took_s: Sequence[Sequence[Mapping[str, float]]]) -> list[str]:
+    """Notes on what launches take, by side; none if nothing is known of it."""
+    every = [launches for launches in took_s if launches]
+    if not every:
+        return []
+    start, collection, fixtures, calls = (_usual(every, part) for part in LaunchTimes.declared())
+    took = (
+        f"a launch takes {start} to start, {collection} to import its tests, {fixtures} in "
+        f"fixtures, and {calls} to measure by turns (medians, of base and contender where "
+        "they differ)"
+    )
+    apart = (
+        "ratios are those of calls by turns; base and contender are medians over launches, "
+        "which are further apart"
+    )
+    return [took, apart]
+
+
+def _usual(sides: Sequence[Sequence[Mapping[str, float]]], part: str) -> str:
+    """The median duration on all sides; that of each, the base's first, if they differ."""
+    sides_s = [statistics.median(took_s.get(part, 0.0) for took_s in side) for side in sides]
+    if max(sides_s) - min(sides_s) <= max(_ALIKE_S, _ALIKE * max(sides_s)):
+        return duration(statistics.mean(sides_s))
+    return " and ".join(map(duration, sides_s))

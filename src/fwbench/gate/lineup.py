@@ -230,11 +230,11 @@ class Lineup:
                 if files[place].is_file() and done.status in session.RAN:
                     runs[place] = self._run(place, parsed(self._sides[place], files[place]))
                 else:
-                    brought.lost[place] = _why_lost(done, referee.ended_at.get(seat, ""))
+                    brought.lost[place] = _why_lost(done, referee.ended_at(seat))
                     if session.has_died(done):
                         brought.died.add(place)
                         brought.lacked_memory |= session.lacked_memory(done)
-                        how = ending(done, referee.ended_at.get(seat))
+                        how = ending(done, referee.ended_at(seat))
                         self._say(f"a session of {self._sides[place].name} has died ({how})")
         for key in sorted(referee.stalled):
             self._set_apart(key, STALLED)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from fwbench.errors import ComparisonError
+from fwbench.gate.samples import SampleSet
 from fwbench.processes.session import ChildSession
 from fwbench.records.units import duration
 from fwbench.turns.referee import LONG_S
@@ -18,11 +19,15 @@ class BudgetIsOver(ComparisonError):
 
     Attributes:
         key: of the test; empty if none is known.
+        sides: that everybody waited for.
+        pair: what both sides had measured by then, where that is all that there is.
     """
 
-    def __init__(self, message: str, key: str) -> None:
+    def __init__(self, message: str, key: str, sides: Sequence[int] = ()) -> None:
         super().__init__(message)
         self.key = key
+        self.sides = sides
+        self.pair: tuple[SampleSet, SampleSet] | None = None
 
 
 class Patience:
@@ -48,6 +53,7 @@ class Patience:
                 f"{who}: at {what} for {duration(for_s)} when the budget was over, so the launch "
                 "was ended; pytest-timeout ends such a test alone (--timeout 60)",
                 key,
+                sides,
             )
         self._say(
             f"{who}: at {what} for {duration(for_s)}; if it hangs, Ctrl-C or the end of the budget "

@@ -340,9 +340,14 @@ class BenchmarkSession:
 
     def plain_entries(self, first: int) -> tuple[list[Entry], int]:
         """Entries of others' benchmarks measured last, and the number of all measured by now."""
+        entries, number = self.entries(first)
+        return [entry for entry in entries if not _is_of_case(entry["extra_info"])], number
+
+    def entries(self, first: int) -> tuple[list[Entry], int]:
+        """Entries of the benchmarks measured last, and the number of all measured by now."""
         every = self._session.benchmarks
-        plain = [each for each in every[first:] if not _is_of_case(each.extra_info)]
-        return [e.as_dict(include_data=True) for e in plain if not e.has_error], len(every)
+        entries = [each.as_dict(include_data=True) for each in every[first:] if not each.has_error]
+        return entries, len(every)
 
     def clear(self) -> None:
         """Forget all records of this process."""

@@ -17,14 +17,16 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks.probes import UNTIL_VARIABLE
+from fwbench.jsontext import dumps
 from fwbench.options.options import DEST
-from fwbench.plugin.host import take_turns
+from fwbench.plugin.host import BenchmarkSession, take_turns
 from fwbench.processes.session import (
     CHECKOUT_VARIABLE,
     EMPTY_VARIABLE,
     ORIGIN_VARIABLE,
     SELECTED_VARIABLE,
     SIDE_VARIABLE,
+    records_beside,
 )
 from fwbench.turns import visits
 
@@ -82,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         config.option.basetemp = str(folder)
     config.pluginmanager.register(LaunchClock(), "fwbench-LaunchClock")
+    config.pluginmanager.register(LaunchRecords(config), "fwbench-LaunchRecords")
     checkout = json.loads(os.environ.get(CHECKOUT_VARIABLE) or "[]")
     if checkout:
         watch = CheckoutWatch(*map(Path, checkout))
@@ -175,6 +178,26 @@ class LaunchClock:
         """Add all of it to the run."""
         yield
         output_json.setdefault("fwbench", {})["took"] = self._took_s
+
+
+class LaunchRecords:
+    """The hook that writes each record down at once, so that a launch that is ended loses none."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._seen = 0
+
+    @pytest.hookimpl(trylast=True)  # the record of a case comes with its report
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Append what a test has measured, unless it failed."""
+        if report.when != "call":
+            return
+        benchmarks = BenchmarkSession(self._config)
+        entries, self._seen = benchmarks.entries(self._seen)
+        results = dict(benchmarks.written).get("--benchmark-json")
+        if results is not None and entries and report.passed:
+            with suppress(OSError), records_beside(results).open("a", encoding="utf-8") as file:
+                file.writelines(dumps(entry) + "\n" for entry in entries)
 
 
 def _age_s() -> float:

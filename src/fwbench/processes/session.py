@@ -86,6 +86,11 @@ class FinishedSession(Finished):
     is_empty: bool = False
 
 
+def records_beside(results: Path) -> Path:
+    """Where a launch that is to write these results keeps each record until then, a line each."""
+    return results.with_suffix(".jsonl")
+
+
 def origin_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Machine and revision of a run, which further ones of its side share."""
     return {name: run.get(name, {}) for name in ("machine_info", "commit_info")}

@@ -80,8 +80,8 @@ class Referee:
     ) -> None:
         #: Of every case that took turns; of a row, under an empty key.
         self.contests: dict[str, CaseVisits] = {}
-        #: The case that a side was in, or came to, when its session ended; of others an empty text.
-        self.ended_at: dict[int, str] = {}
+        #: The cases that a side had not finished when its session ended, in their order.
+        self.left: dict[int, list[str]] = {}
         #: The cases that one side held while another waited for it.
         self.stalled: set[str] = set()
         self._path = folder / "turns"
@@ -139,7 +139,13 @@ class Referee:
                 while (key := self._next_key(self._going)) is not None:
                     self._begin(key)
         finally:
+            for side in self._going:
+                self._end(side)
             self._close()
+
+    def ended_at(self, side: int) -> str:
+        """The case that a side was in, or came to, when its session ended; empty for none."""
+        return next(iter(self.left.get(side, ())), "")
 
     def _hear(self) -> None:
         """Wait until something has happened, and note it."""
@@ -239,7 +245,7 @@ class Referee:
 
     def _end(self, side: int) -> None:
         """Expect no case of a side any more: its session has ended."""
-        self.ended_at.setdefault(side, next(iter(self._coming[side]), ""))
+        self.left.setdefault(side, [*self._coming[side]])
         self._coming[side].clear()
         self._told.add(side)
         if self._is_row:
