@@ -198,7 +198,7 @@ def test_a_launch_is_one_whatever_addopts_say(
     _launcher(job)(None, 7)
     pytester.makeini(
         "[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3 --fw-profile "
-        "--benchmark-disable --benchmark-skip --dist=load"
+        "--benchmark-disable --benchmark-skip --dist=load --stepwise-skip --lf --nf"
     )
     monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5% --fw-resume")
     config = pytester.parseconfigure(*sessions.arguments)
@@ -207,6 +207,9 @@ def test_a_launch_is_one_whatever_addopts_say(
     assert (options.launches, options.seed, options.threads) == (1, 7, 3)
     assert (config.option.benchmark_disable, config.option.benchmark_skip) == (False, False)
     assert config.getoption("dist", "no") == "no"
+    plugins = config.pluginmanager
+    assert not plugins.hasplugin("stepwiseplugin")
+    assert not any(plugins.getplugin(name).active for name in ("lfplugin", "nfplugin"))
     assert (options.profile, options.resume) == (False, False)
     monkeypatch.setenv(UNTIL_VARIABLE, "1e9")  # which a session has that only profiles
     assert from_config(pytester.parseconfigure(*sessions.arguments)).profile

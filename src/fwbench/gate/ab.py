@@ -375,6 +375,7 @@ _INSTEAD = {
     "--fw-budget": "--budget TIME is that of the comparison",
     "--fw-profile": "--explain profiles the cases that changed, after the comparison",
     "--fw-gate": "--threshold and --fail-on are those of the comparison",
+    **dict.fromkeys(("--stepwise", "--sw"), "-x ends a launch at the first test that fails"),
 }
 
 

@@ -42,14 +42,16 @@ _WRITING = ("benchmark_save", "benchmark_autosave", "benchmark_compare", "benchm
 #: Folders of environments, which may lie in a repository.
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
-#: What ``addopts`` have for sessions that measure nothing, pytest-xdist's among them, and what a
-#: launch has instead.
+#: What ``addopts`` have for sessions that measure nothing, pytest-xdist's too, or what failed
+#: before; and what a launch has instead.
 _NOT_MEASURING = {
     "benchmark_disable": False,
     "benchmark_skip": False,
     "numprocesses": 0,
     "dist": "no",
     "tx": [],
+    **dict.fromkeys(("stepwise", "stepwise_skip", "stepwise_reset"), False),
+    **dict.fromkeys(("lf", "failedfirst", "newfirst"), False),
 }
 
 #: The place of a process's start among what follows its name (proc_pid_stat(5), field 22).
