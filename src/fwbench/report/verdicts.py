@@ -307,6 +307,11 @@ def _headline(comparison: Comparison) -> str:
     return f"{comparison.contender} against {comparison.base}: {counts or 'no case'}"
 
 
+def notes(comparison: Comparison) -> list[str]:
+    """All that is said of a comparison as a whole."""
+    return [*_alarm(comparison), *_versions(comparison), *_summary(comparison)]
+
+
 def _summary(comparison: Comparison) -> list[str]:
     means = [
         f"{name}: {mean:.3f}x of the base's time (geometric mean)"

@@ -10,7 +10,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.errors import UnreadableRun
-from fwbench.gate.verdicts import Comparison, Judgement, Verdict
+from fwbench.gate.verdicts import Comparison, Judgement, Verdict, VersionChange
 from fwbench.report import writers
 from fwbench.report.section import Section
 from support.launched_runs import entry, output, times, write
@@ -68,8 +68,10 @@ def test_verdicts_are_shown(around: Callable[[Mapping[str, Any]], dict[str, Any]
     assert (slow["base"], slow["contender"], slow["ratio"]) == ("1 s", "2 s", "+100.0%")
     assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", slow["90 % bounds"])
     assert (lost["base"], lost["ratio"], lost["why"]) == ("", "", "not collected")
-    assert head.notes[0].startswith("8 sessions against 8 sessions: ")
-    assert head.notes[1:] == ["the driver differs"]
+    _, counts, sessions, note = head.notes
+    assert counts.startswith("head.json against base.json: 1 regressed, 1 missing, ")
+    assert sessions.startswith("8 sessions against 8 sessions: ")
+    assert note == "the driver differs"
     (section,) = shown(shown_section).all("section", id="part-head-json-against-base-json")
     assert "the driver differs" in section.text
     assert len(section.of_class("chart")) == 2
@@ -175,7 +177,18 @@ def test_a_comparison_without_a_ratio_has_no_changes() -> None:
 
 def test_a_comparison_of_nothing_is_a_part() -> None:
     section = comparison_section(notes=["nothing was measured"])
-    assert (section.rows, list(section.charts), section.notes) == ([], [], ["nothing was measured"])
+    notes = ["head against base: no case", "nothing was measured"]
+    assert (section.rows, list(section.charts), section.notes) == ([], [], notes)
+
+
+def test_a_comparison_is_summed_up_as_in_the_terminal() -> None:
+    judgements = judged("a", 2.0), judged("b", 0.5, Verdict.INCONCLUSIVE)
+    section = comparison_section(*judgements, versions=[VersionChange("numpy", "1.0", "2.0")])
+    assert section.notes == [
+        "numpy: 1.0 -> 2.0",
+        "numpy: 1.000x of the base's time (geometric mean)",
+        "head against base: 1 regressed, 1 inconclusive",
+    ]
 
 
 def test_the_confidence_is_that_of_the_comparison() -> None:

@@ -98,7 +98,7 @@ def _comparison(comparison: Comparison, suffix: str) -> Section:
         ranked,
         lambda judgement: {"framework": judgement.framework} if judgement.framework else {},
         charts=[chart for chart in drawn if chart is not None],
-        notes=comparison.notes,
+        notes=verdicts.notes(comparison),
     ).compact
 
 
