@@ -1,6 +1,7 @@
 """Verdicts: what is said of sessions, and what a job exits with."""
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -293,8 +294,17 @@ def test_missing_cases_have_a_reason() -> None:
         "skipped": (Verdict.MISSING, "skipped: no GPU"),
         "gone": (Verdict.MISSING, "not collected"),
         "old": (Verdict.MISSING, "renamed to new?"),
-        "new": (Verdict.NEW, ""),
+        "new": (Verdict.NEW, "not in the base"),
     }
+
+
+@tabled
+def test_a_test_with_another_id_is_named(base: str, contender: str, reason: str) -> None:
+    """Whatever each side alone has, unless nothing says that it is the same."""
+    before, after = (run(*map(sample, ids.split(" and "))) for ids in (base, contender))
+    verdict, why = _verdicts(compare(before, after, RULES))[base.partition(" and ")[0]]
+    assert verdict is Verdict.MISSING
+    assert re.search(reason, why)
 
 
 def test_a_new_case_without_a_figure_has_a_reason() -> None:

@@ -1,6 +1,7 @@
 """Verdicts: what can be said of a case, by which rules, and what a job exits with."""
 
 import dataclasses
+import re
 import statistics as _statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -263,25 +264,53 @@ def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     """The cases that one side alone has: missing, or new."""
     lost = {k: s for k, s in base.samples.items() if k not in contender.samples}
     added = {k: s for k, s in contender.samples.items() if k not in base.samples}
-    renamed = {sample.work: key for key, sample in added.items()}
+    renamed = _renamed(lost, added)
     missing = [
         unjudged(
             sample,
             Verdict.MISSING,
-            contender.unmeasured.get(key)
-            or (
-                f"renamed to {renamed[sample.work]}?" if sample.work in renamed else "not collected"
-            ),
+            contender.unmeasured.get(key) or renamed.get(key, "not collected"),
         )
         for key, sample in lost.items()
     ]
     new = [
         unjudged(
-            sample, Verdict.NEW, f"the base's {why}" if (why := base.unmeasured.get(key)) else ""
+            sample,
+            Verdict.NEW,
+            f"the base's {why}" if (why := base.unmeasured.get(key)) else "not in the base",
         )
         for key, sample in added.items()
     ]
     return [*missing, *new, *_broken(base, contender), *_nowhere(base, contender)]
+
+
+#: Parts of ids that differ in each collection: addresses, UUIDs, and what ``id`` and clocks return.
+_CHANGING = re.compile(
+    r"0x[0-9a-f]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{10,}", re.IGNORECASE
+)
+
+#: What two ids of one test have in common, and a sentence on the other id; the surest first.
+_ALIKE: tuple[tuple[Callable[[Measurement], str], str], ...] = (
+    (lambda sample: sample.work, "renamed to {}?"),
+    (
+        lambda sample: _CHANGING.sub("", sample.nodeid),
+        "each collection gives it another id (here {}): give its parameters ids that stay (ids=...)",
+    ),
+    (lambda sample: sample.nodeid.partition("::")[2], "moved to {}?"),
+)
+
+
+def _renamed(lost: Mapping[str, Measurement], added: Mapping[str, Measurement]) -> dict[str, str]:
+    """Sentences on lost cases that the contender may have by another id, by key."""
+    hints: dict[str, str] = {}
+    for common, sentence in _ALIKE:
+        ids = {common(sample): key for key, sample in added.items() if common(sample)}
+        for key, sample in lost.items():
+            if key not in hints and (other := ids.get(common(sample))):
+                hints[key] = sentence.format(other)
+    if not hints and len(lost) == len(added) == 1:
+        hints = {key: f"renamed to {other}?" for key, other in zip(lost, added, strict=True)}
+    return hints
 
 
 def _broken(base: SampleSet, contender: SampleSet) -> list[Judgement]:
