@@ -1,5 +1,6 @@
 """A/B comparisons: which pairs are measured, for how long, and what comes of them."""
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from fwbench.gate import sequential
 from fwbench.gate.ab import Pair, PairedComparison, PairPlan
 from fwbench.gate.patience import BudgetIsOver
 from fwbench.gate.samples import SampleSet
-from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules, Verdict
+from fwbench.gate.verdicts import CHANGING_ID, FAIL_ON, Comparison, FailOn, Rules, Verdict
 from support.launched_runs import run, sample
 
 RULES = Rules(level=0.02)
@@ -281,6 +282,22 @@ def test_cases_of_one_side() -> None:
         "found": Verdict.NEW,
     }
     assert {*bench.further} == {("slow",)}
+
+
+def test_tests_whose_ids_differ_in_each_collection_have_a_sentence_each() -> None:
+    """Not a row for each launch, of which none says why."""
+    addresses = itertools.count(0x7F5E69928B10, 64)
+    keys = [*(f"a.py::test_{name}[<C at {{:#x}}>]" for name in "ab"), "same"]
+
+    def measure(_: Collection[str] | None, __: int) -> Pair:
+        sides = [[key.format(next(addresses)) for key in keys] for _ in range(2)]
+        base, contender = (run(*(sample(key, (1.0,)) for key in side)) for side in sides)
+        return base, contender
+
+    compared = PairedComparison(measure, PairPlan(pairs=2), RULES).compare(("base", "contender"))
+    reasons = {each.key: each.reason for each in compared.judgements if each.key != "same"}
+    assert {*reasons} == {"a.py::test_a[<C at ...>]", "a.py::test_b[<C at ...>]"}
+    assert {*reasons.values()} == {f"{CHANGING_ID}, on both sides"}
 
 
 @pytest.mark.parametrize("since", [0, 4])

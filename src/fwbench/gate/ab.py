@@ -17,7 +17,7 @@ import re
 import signal
 import statistics
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -41,7 +41,16 @@ from fwbench.gate.samples import (
 )
 from fwbench.gate.sequential import FARTHEST, TELLING, USUALLY, WITH_LUCK
 from fwbench.gate.sides import Side
-from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+from fwbench.gate.verdicts import (
+    CHANGING_ID,
+    Comparison,
+    Judgement,
+    Rules,
+    Verdict,
+    lasting,
+    one_sided,
+    unjudged,
+)
 from fwbench.measure.resources import processors_s
 from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
@@ -360,8 +369,12 @@ def _joined(runs: Sequence[SampleSet]) -> SampleSet:
             samples[key] = samples[key].joined(sample) if key in samples else sample
     unmeasured = {key: why for run in runs for key, why in run.unmeasured.items()}
     lost = [key for key, sample in samples.items() if len(sample.launches) < len(runs)]
+    ids = Counter(map(lasting, lost))
     for key in lost:
-        unmeasured.setdefault(key, "not measured in every launch")
+        if ids[lasting(key)] > 1:
+            unmeasured[lasting(key)] = CHANGING_ID
+        else:
+            unmeasured.setdefault(key, "not measured in every launch")
         del samples[key]
     return SampleSet(runs[0].name, samples, unmeasured)
 

@@ -289,13 +289,19 @@ _CHANGING = re.compile(
     r"0x[0-9a-f]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{10,}", re.IGNORECASE
 )
 
+#: Why a test with such an id cannot be compared.
+CHANGING_ID = "each collection gives it another id: give its parameters ids that stay (ids=...)"
+
+
+def lasting(nodeid: str) -> str:
+    """The id of a test without what differs in each collection."""
+    return _CHANGING.sub("...", nodeid)
+
+
 #: What two ids of one test have in common, and a sentence on the other id; the surest first.
 _ALIKE: tuple[tuple[Callable[[Measurement], str], str], ...] = (
     (lambda sample: sample.work, "renamed to {}?"),
-    (
-        lambda sample: _CHANGING.sub("", sample.nodeid),
-        "each collection gives it another id (here {}): give its parameters ids that stay (ids=...)",
-    ),
+    (lambda sample: lasting(sample.nodeid), CHANGING_ID),
     (lambda sample: sample.nodeid.partition("::")[2], "moved to {}?"),
 )
 
