@@ -372,3 +372,37 @@ def test_another_outcome_is_refused(pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(
         ["*ini setting fw_cannot_tell: unknown outcome *; known: skip, er*"]
     )
+
+
+class _One:
+    def work(self) -> None:
+        """Do nothing."""
+
+
+class _Other(_One):
+    def work(self) -> None:
+        """Do nothing, too."""
+
+
+def _work_of(module: str) -> Callable[[], None]:
+    def work() -> None:
+        """Do nothing."""
+
+    work.__module__ = module
+    return work
+
+
+@pytest.mark.parametrize(
+    ("functions", "names"),
+    [
+        ((_One().work, _Other().work), ["_One.work", "_Other.work"]),
+        ((_work_of("old"), _work_of("new.api")), ["old._work_of.work", "new.api._work_of.work"]),
+        ((_work, _work), ["f", "g"]),
+        ((_work, lambda: None), ["f", "g"]),
+        ((partial(_work),), ["f"]),
+    ],
+)
+def test_functions_of_one_name_have_names_that_differ(
+    functions: tuple[Callable[..., Any], ...], names: list[str]
+) -> None:
+    assert [*claims._named(*functions)] == names

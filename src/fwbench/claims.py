@@ -573,10 +573,23 @@ def _named(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
                 f"a claim is about functions, and {function!r} cannot be called; pass the function "
                 "itself, not what it returns"
             )
-    names = [str(getattr(function, "__name__", "<>")) for function in functions]
-    if len({*names}) < len(names) or not all(map(str.isidentifier, names)):
-        names = ["f", "g"][: len(names)]
-    return dict(zip(names, functions, strict=True))
+    for name_of in _NAMES:
+        names = [*map(name_of, functions)]
+        if len({*names}) == len(names) and all(map(str.isidentifier, ".".join(names).split("."))):
+            return dict(zip(names, functions, strict=True))
+    return dict(zip("fg", functions, strict=False))
+
+
+def _qualified(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", "")).replace("<locals>.", "")
+
+
+#: Names of functions; of two that have one in common the next one is tried.
+_NAMES: tuple[Callable[[Callable[..., Any]], str], ...] = (
+    lambda function: str(getattr(function, "__name__", "")),
+    _qualified,
+    lambda function: f"{getattr(function, '__module__', '')}.{_qualified(function)}",
+)
 
 
 def _factor(by: Any, text: str) -> float:
