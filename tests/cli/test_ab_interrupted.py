@@ -176,7 +176,7 @@ def test_ab_of_a_test_that_hangs_until_the_budget_is_over(
 
 
 _ONE_HANGS = """
-import time
+import os, time
 
 def test_fast(benchmark):
     benchmark(sum, range(300))
@@ -205,4 +205,23 @@ def test_ab_of_a_test_that_hangs_in_the_first_pair(
     assert "git:HEAD: at test_it.py::test_hanging for " in hanging["reason"]
     assert "pair 1 was cut short: git:HEAD and git:HEAD: at test_it.py::test_hanging" in out
     assert suite.kept() == []
+    suite.assert_clean()
+
+
+def test_ab_of_a_test_that_ends_each_launch(
+    suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The times of the tests before it are not lost with it, and its last output is said."""
+    suite.commit(test_it__py=_ONE_HANGS.replace("time.sleep(0.01)", "os.abort()"))
+    monkeypatch.chdir(suite.path)
+    more = ("--pairs", "1", "--json", "figures.json", "--seed", "2", "test_it.py")
+    status = cli.main(["ab", "git:HEAD", "git:HEAD", *more])
+    out, err = capfd.readouterr()
+    assert status == 11, out + err
+    figures = {figure["name"]: figure for figure in suite.figures()["judgements"]}
+    assert len(figures["test_it.py::test_fast"]["contender"]) == 1
+    reason = "a launch of git:HEAD broke down (by SIGABRT, at test_it.py::test_hanging)"
+    assert reason in figures["test_it.py::test_hanging"]["reason"]
+    assert f"pair 1 was cut short: {reason}" in out
+    assert f"{reason}; its last output:" in err
     suite.assert_clean()

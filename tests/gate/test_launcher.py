@@ -406,8 +406,9 @@ def test_a_launch_that_was_ended_has_what_it_had_measured(tmp_path: Path) -> Non
     """The last line may be cut off; of one that measured nothing what was to come is known."""
     results = tmp_path / "base.json"
     records = session.records_beside(results)
-    records.write_text(f'{json.dumps(entry())}\n{{"fullname": "te', encoding="utf-8")
-    run = measured_by_then(results, ["a", "b"], "it hung")
+    line = json.dumps(entry())
+    records.write_text(f'{line}\n{line}\n{{"fullname": "te', encoding="utf-8")
+    run = measured_by_then(results, ["a", "b", entry()["fullname"]], "it hung")
     assert run["benchmarks"] == [entry()]
     why = {fact["nodeid"]: fact["why"] for fact in run["fwbench"]["missing"]}
     assert why == {"a": "it hung", "b": NOT_REACHED}

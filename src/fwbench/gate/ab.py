@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.errors import ComparisonError, DifferentSettings, UsageError, some
+from fwbench.errors import DifferentSettings, UsageError, some
 from fwbench.gate import sequential
 from fwbench.gate.launches import EXAMINED, measured_by_then, notes_on_times, parsed, start
-from fwbench.gate.patience import BudgetIsOver, Patience
+from fwbench.gate.patience import PairCutShort, Patience
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
     SampleSet,
@@ -140,7 +140,7 @@ class PairedComparison:
         self._pair_s = 0.0
         self._earlier = NOTHING
         self._interrupted = False
-        self._over: BudgetIsOver | None = None
+        self._over: PairCutShort | None = None
 
     def compare(
         self, names: tuple[str, str], notes: Sequence[str] = (), earlier: Earlier = NOTHING
@@ -148,7 +148,7 @@ class PairedComparison:
         """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
 
         Raises:
-            BudgetIsOver: there are none.
+            PairCutShort: there are none.
         """
         self._earlier = earlier
         self._ends_s = self._clock() + self.plan.budget_s - earlier.took_s
@@ -162,10 +162,11 @@ class PairedComparison:
             if not self._first:
                 raise
             self._interrupted = True
-        except BudgetIsOver as error:
+        except PairCutShort as error:
             self._first = self._first or [*filter(None, [error.pair])]
             if not self._first:
                 raise
+            self.say(str(error))
             self._over = error
         return self._comparison(sides or _Sides(self._first, self.tested), names, notes)
 
@@ -289,7 +290,7 @@ class PairedComparison:
         if self._interrupted:
             return "interrupted before it was decided"
         if self._over is not None and self._over.key == case.contender.key:
-            return str(self._over).replace("{", "{{").replace("}", "}}")  # of a node id
+            return self._over.why.replace("{", "{{").replace("}", "}}")  # of a node id
         more = self._more_pairs(case, cases)
         if not more:
             return "{}; another metric has decided the case"
@@ -303,7 +304,7 @@ class PairedComparison:
         early = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
         if self._over is not None:
             what = "does not count" if self._pairs else "was cut short"
-            early = [f"pair {self._pairs + 1} {what}: {self._over}"]
+            early = [f"pair {self._pairs + 1} {what}: {self._over.why}"]
         if not cases:
             return early
         more = [case for case in cases.values() if case.pairs > self.plan.pairs]
@@ -490,22 +491,12 @@ class Launcher:
         with scratch.folder() as folder:
             results = [folder / "base.json", folder / "contender.json"]
             try:
-                done, ratios = self._launched(keys, seed, results)
-            except BudgetIsOver as error:
-                error.pair = None if self._first else self._by_then(results, error)
+                done, ratios = self._repeated(keys, seed, results)
+                each = zip(range(2), done, results, strict=True)
+                values = [self._values(*launch, keys) for launch in each]
+            except PairCutShort as error:
+                error.pair = self._by_then(results, error)
                 raise
-            for number, (side, ended) in enumerate(zip(self._sides, done, strict=True)):
-                if session.has_died(ended):
-                    how = ending(ended, self._ended_at(number))
-                    self._say(
-                        f"a launch of {side.name} has died ({how}): its pair is repeated, one "
-                        "launch after the other, in case both need too much memory"
-                    )
-                    self._takes_turns = False
-            if any(map(session.has_died, done)):
-                done, ratios = self._launched(keys, seed, results)
-            each = zip(range(2), done, results, strict=True)
-            values = [self._values(*launch, keys) for launch in each]
             if self._takes_turns:
                 self._add_apart(keys, seed, results, values)
         if keys is None and not any(values):
@@ -518,6 +509,22 @@ class Launcher:
             side: session.origin_of(value) for side, value in enumerate(values) if value
         }
         return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
+
+    def _repeated(
+        self, keys: Collection[str] | None, seed: int, results: Sequence[Path]
+    ) -> tuple[Sequence[Finished], Ratios]:
+        """Run a launch of each side; once more if one of them dies."""
+        self._referee = None
+        done, ratios = self._launched(keys, seed, results)
+        died = [number for number, ended in enumerate(done) if session.has_died(ended)]
+        for number in died:
+            how = ending(done[number], self._ended_at(number))
+            self._say(
+                f"a launch of {self._sides[number].name} has died ({how}): its pair is repeated, "
+                "one launch after the other, in case both need too much memory"
+            )
+            self._takes_turns = False
+        return self._launched(keys, seed, results) if died else (done, ratios)
 
     def _add_apart(
         self,
@@ -568,9 +575,12 @@ class Launcher:
         if refusal := session.refusal(done):
             raise UsageError(f"pytest refuses the arguments in {side.name}: {refusal}")
         what = "measured nothing" if done.status in session.RAN else "broke down"
-        raise ComparisonError(
-            f"a launch of {side.name} {what} ({ending(done, self._ended_at(number))})"
-            f"{_advice(side)}; its last output:\n" + "\n".join(done.last_lines)
+        at = self._ended_at(number)
+        raise PairCutShort(
+            f"a launch of {side.name} {what} ({ending(done, at)}){_advice(side)}",
+            at,
+            [number],
+            "; its last output:\n" + "\n".join(done.last_lines),
         )
 
     def _launched(
@@ -606,15 +616,13 @@ class Launcher:
         """The test at which a launch by turns has ended; empty if none is known."""
         return self._referee.ended_at(side) if self._referee else ""
 
-    def _by_then(self, results: Sequence[Path], error: BudgetIsOver) -> Pair | None:
-        """A pair that was cut short; None if nothing is known of it."""
-        if self._referee is None or not any(self._referee.left.values()):
+    def _by_then(self, results: Sequence[Path], error: PairCutShort) -> Pair | None:
+        """The first pair, if it was cut short; None if nothing is known of it."""
+        if self._first or self._referee is None or not any(self._referee.left.values()):
             return None
-        why = [str(error) if side in error.sides else NOT_REACHED for side in range(2)]
-        runs = [
-            measured_by_then(path, self._referee.left[side], why[side])
-            for side, path in enumerate(results)
-        ]
+        why = [error.why if side in error.sides else NOT_REACHED for side in range(2)]
+        left = [self._referee.left[side] for side in range(2)]
+        runs = map(measured_by_then, results, left, why)
         base, contender = (SampleSet.from_json("", run) for run in runs)
         return self._paired(SavedPair((base, contender), _ratios(self._referee), None, 0.0), None)
 
@@ -625,7 +633,6 @@ class Launcher:
         seed: int,
     ) -> Sequence[Finished]:
         """Run a launch of each side, one after the other."""
-        self._referee = None
         done: dict[int, Finished] = {}
         for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
             results[side].unlink(missing_ok=True)

@@ -89,9 +89,15 @@ def measured_by_then(results: Path, left: Sequence[str], why: str = NOT_REACHED)
     records = session.records_beside(results)
     # Text after the last line break was cut off while it was written.
     lines = records.read_text(encoding="utf-8").split("\n")[:-1] if records.is_file() else ()
+    # A launch that was repeated has some twice.
+    entries = {entry["fullname"]: entry for entry in map(json.loads, lines)}
     reasons = dict.fromkeys(left, NOT_REACHED) | dict.fromkeys(left[:1], why)
-    missing = [{"nodeid": key, "framework": "", "why": text} for key, text in reasons.items()]
-    return {"benchmarks": [*map(json.loads, lines)], "fwbench": {"missing": missing}}
+    missing = [
+        {"nodeid": key, "framework": "", "why": text}
+        for key, text in reasons.items()
+        if key not in entries
+    ]
+    return {"benchmarks": [*entries.values()], "fwbench": {"missing": missing}}
 
 
 def _of_working_tree(side: Side, files: Mapping[str, str]) -> ComparisonError:

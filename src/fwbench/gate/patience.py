@@ -14,20 +14,26 @@ from fwbench.turns.referee import LONG_S
 _POLL_S = 5.0
 
 
-class BudgetIsOver(ComparisonError):
-    """A launch was ended after the budget, since everybody waited for one test.
+class PairCutShort(ComparisonError):
+    """A launch of a pair has not come to its end, and would not if it were repeated.
 
     Attributes:
-        key: of the test; empty if none is known.
-        sides: that everybody waited for.
+        why: in a sentence, without its last output.
+        key: of the test that it was at; empty if none is known.
+        sides: whose launches were at it.
         pair: what both sides had measured by then, where that is all that there is.
     """
 
-    def __init__(self, message: str, key: str, sides: Sequence[int] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, why: str, key: str, sides: Sequence[int] = (), output: str = "") -> None:
+        super().__init__(f"{why}{output}")
+        self.why = why
         self.key = key
         self.sides = sides
         self.pair: tuple[SampleSet, SampleSet] | None = None
+
+
+class BudgetIsOver(PairCutShort):
+    """A launch was ended after the budget, since everybody waited for one test."""
 
 
 class Patience:
