@@ -11,7 +11,7 @@ import pytest
 from fwbench.errors import DifferentSettings
 from fwbench.gate import sequential
 from fwbench.gate.ab import Pair, PairedComparison, PairPlan
-from fwbench.gate.patience import BudgetIsOver
+from fwbench.gate.patience import BudgetIsOver, PairCutShort
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import CHANGING_ID, FAIL_ON, Comparison, FailOn, Rules, Verdict
 from support.launched_runs import run, sample
@@ -193,9 +193,10 @@ def test_a_case_that_needs_more_than_is_left_is_given_up() -> None:
     assert all("more pairs would tell" in reason for reason in reasons)
 
 
+@pytest.mark.parametrize("kind", [BudgetIsOver, PairCutShort])
 @pytest.mark.parametrize("pairs", [0, 3])
-def test_a_test_that_hangs_until_the_budget_is_over(
-    pairs: int, monkeypatch: pytest.MonkeyPatch
+def test_a_test_that_hangs_until_the_budget_is_over_or_ends_its_launch(
+    pairs: int, kind: type[PairCutShort], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is inconclusive, and what was measured before counts; without any that is an error."""
     bench = Bench({"a{0}": (1.0, 1.0), "b": (1.0, 2.0)})
@@ -203,12 +204,12 @@ def test_a_test_that_hangs_until_the_budget_is_over(
 
     def launch(side: int, selected: Collection[str] | None) -> SampleSet:
         if len(bench.calls) > pairs:
-            raise BudgetIsOver("base: at a{0} for 9 min", "a{0}")
+            raise kind("base: at a{0} for 9 min", "a{0}")
         return drawn(side, selected)
 
     monkeypatch.setattr(bench, "_launch", launch)
     if not pairs:
-        with pytest.raises(BudgetIsOver):
+        with pytest.raises(kind):
             _compare(bench)
         return
     comparison = _compare(bench)

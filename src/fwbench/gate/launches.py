@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import ComparisonError, UnreadableRun
+from fwbench.gate.patience import PairCutShort
 from fwbench.gate.sides import Side, variables_of
 from fwbench.machine import spinning_variables
 from fwbench.processes import session
@@ -119,14 +120,15 @@ def parsed(side: Side, results: Path) -> Any:
     """The run that a launch has written.
 
     Raises:
-        ComparisonError: it is not whole.
+        PairCutShort: it is not whole.
     """
     try:
         return parse(results)
     except UnreadableRun as error:
-        raise ComparisonError(
+        raise PairCutShort(
             f"a launch of {side.name} has not written all of its results: look for room in "
-            f"{tempfile.gettempdir()}, or name a folder on another disk by TMPDIR"
+            f"{tempfile.gettempdir()}, or name a folder on another disk by TMPDIR",
+            key="",
         ) from error
 
 
