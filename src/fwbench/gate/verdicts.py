@@ -314,7 +314,8 @@ def _renamed(lost: Mapping[str, Measurement], added: Mapping[str, Measurement]) 
         for key, sample in lost.items():
             if key not in hints and (other := ids.get(common(sample))):
                 hints[key] = sentence.format(other)
-    if not hints and len(lost) == len(added) == 1:
+    is_plain = not any(sample.framework for sample in (*lost.values(), *added.values()))
+    if is_plain and not hints and len(lost) == len(added) == 1:
         hints = {key: f"renamed to {other}?" for key, other in zip(lost, added, strict=True)}
     return hints
 
