@@ -127,19 +127,32 @@ def _change_settings(project: Project, change: Callable[[dict[str, Any]], None])
 
 def test_the_ini_file_leaves_no_record_behind_in_silence(stopped: Project) -> None:
     """A session of other packages has records, and is refused as on the command line."""
-    _change_settings(stopped, lambda settings: settings.update(threads=99))
+    _change_settings(stopped, lambda settings: settings.update(version="0.0"))
     stopped.write("pytest.ini", _IN_INI)
     result = stopped.run(*_IN_ORDER)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "was measured with other threads; run this without" in str(result.stderr)
+    assert "was measured with version 0.0 (here " in str(result.stderr)
 
 
-def test_other_settings_are_another_session(stopped: Project) -> None:
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("--benchmark-max-time=0.02", "--benchmark-max-time 0.01 (here 0.02)"),
+        ("--fw-threads=1", "--fw-threads 2 by default (here 1)"),
+    ],
+)
+def test_other_settings_are_another_session(stopped: Project, other: str, said: str) -> None:
     """Times with other rounds, or of another number of threads, would not compare."""
-    for other in ("--benchmark-max-time=0.02", "--fw-threads=1"):
-        result = stopped.run(*_IN_ORDER, "--fw-resume", other)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert "no session with the same settings" in str(result.stderr)
+    result = stopped.run(*_IN_ORDER, "--fw-resume", other)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "no session with the same settings is kept under " in str(result.stderr)
+    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    assert f"; the interrupted one of {journal.name} was measured with {said}" in str(result.stderr)
+
+
+def test_differences_of_other_tests_are_not_told(stopped: Project) -> None:
+    arguments = ("--fw-resume", "--fw-threads=1", "-k", _LAST)
+    assert "the interrupted one" not in str(stopped.run(*_IN_ORDER, *arguments).stderr)
 
 
 def test_other_packages_are_told(stopped: Project) -> None:
@@ -148,14 +161,15 @@ def test_other_packages_are_told(stopped: Project) -> None:
     )
     result = stopped.run(*_IN_ORDER, "--fw-resume")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "was measured with other frameworks; run this without" in str(result.stderr)
+    said = "was measured with frameworks numpy version 1.0 (here "
+    assert said in str(result.stderr)
 
 
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("OMP_WAIT_POLICY", "was measured with other variables; run this without"),
-        ("FWBENCH_DATA", "no session with the same settings is kept under "),
+        ("OMP_WAIT_POLICY", "with variables OMP_WAIT_POLICY PASSIVE (here passive); run this"),
+        ("FWBENCH_DATA", " (here passive); run this"),
     ],
 )
 def test_other_variables_are_told(

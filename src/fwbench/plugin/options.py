@@ -7,13 +7,11 @@ command line wins over a test's marker, a marker over the ini file.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import itertools
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -175,16 +173,25 @@ _OF_ROUNDS = (
 )
 
 
-def asked_for(config: pytest.Config, options: Options) -> str:
-    """Digest of how a session measures; equal for one that goes on with it.
+def asked_for(config: pytest.Config, options: Options) -> dict[str, str]:
+    """Options that decide how a session measures, equal in one that goes on with it.
 
     It may select other tests, and write other files.
     """
     from fwbench.workloads.data import VARIABLE
 
-    rounds = {name: str(config.getoption(f"benchmark_{name}", None)) for name in _OF_ROUNDS}
-    asked = rounds, replace(options, resume=False), os.environ.get(VARIABLE)
-    return hashlib.sha256(repr(asked).encode()).hexdigest()
+    rounds = {f"--benchmark-{name.replace('_', '-')}": f"benchmark_{name}" for name in _OF_ROUNDS}
+    asked = {flag: str(config.getoption(name, None)) for flag, name in rounds.items()}
+    settings = {**vars(options)}
+    requested, configured = settings.pop("requested"), settings.pop("configured")
+    asked |= {SELECTORS[name].flag: str(value) for name, value in vars(requested).items()}
+    asked |= {DEST[name]: str(value) for name, value in vars(configured).items()}
+    if not settings.pop("threads_asked"):
+        settings["threads"] = f"{options.threads} by default"
+    del settings["resume"]
+    flags = {name: option.flag for name, option in SETTINGS.items()}
+    asked |= {flags.get(name, name): str(value) for name, value in settings.items()}
+    return {**asked, VARIABLE: str(os.environ.get(VARIABLE))}
 
 
 #: What measures in fresh processes, or needs what was measured so.

@@ -4,9 +4,11 @@ Its journal has the records. They go into the journal of the session that goes o
 complete by itself, and each says when the session that measured it began.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from itertools import starmap
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, starmap
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import pytest
@@ -27,7 +29,10 @@ from fwbench.records.units import count
 FLAG = SETTINGS["resume"].flag
 
 #: Facts of a session that must be equal in the one that goes on.
-_EQUAL = ("version", "machine", "threads", "isolation", "frameworks", "variables")
+_EQUAL = ("version", "machine", "frameworks", "variables")
+
+#: As many that are not are named, and as many characters of their values.
+_NAMED, _LONGEST = 4, 60
 
 
 class Resumption:
@@ -123,9 +128,14 @@ class Resumption:
     def _find(self, wanted: Mapping[str, pytest.Item]) -> None:
         """Find the newest session that was asked for the same and can be gone on with."""
         head = loads(dumps(self._store.head()).encode())
-        paths = journal.with_key(self._folder, head[journal.KEY])
+        every = journal.newest_first(self._folder)
+        key = head[journal.KEY]
+        paths = [path for path in every if journal.head(path).get(journal.KEY) == key]
         if not paths:
-            raise NothingToResume(f"no session with the same settings is kept under {self._folder}")
+            raise NothingToResume(
+                f"no session with the same settings is kept under {self._folder}"
+                f"{_differing(every, head, wanted)}"
+            )
         refusals: list[UsageError] = []
         complete: set[str] = set()  # in sessions that ran to their ends
         for path in paths:
@@ -162,11 +172,12 @@ class Resumption:
         taken = [(wanted[e["fullname"]], e) for e in recovered.entries if e["fullname"] in wanted]
         if self._launches is not None:  # those of plain tests follow a first one of this session
             taken = [(item, entry) for item, entry in taken if _launch(entry) is not None]
-        differences = [*_differences(run, head), *["data"] * any(starmap(_has_other_data, taken))]
+        differences = [
+            *_differences(run, head),
+            *["other data"] * any(starmap(_has_other_data, taken)),
+        ]
         if differences:
-            raise UsageError(
-                f"the session of {path.name} was measured with other {', '.join(differences)}"
-            )
+            raise UsageError(f"the session of {path.name} was measured with {_told(differences)}")
         if not taken:
             raise NothingToResume(
                 f"the session of {path.name} has no record of the tests selected here"
@@ -214,9 +225,44 @@ def _has_other_data(item: pytest.Item, entry: Entry) -> bool:
     return (before.get("source"), before.get("origin")) != (cell.data.source, cell.data.origin)
 
 
+def _differing(paths: Sequence[Path], head: Mapping[str, Any], wanted: Collection[str]) -> str:
+    """Differences of the newest interrupted session of these tests; empty if there is none."""
+    for path in paths:
+        if not journal.is_resumable(path) or journal.is_running(path):
+            continue
+        with suppress(UnreadableRun):
+            recovered = journal.recover(path, host.with_statistics)
+            if any(entry["fullname"] in wanted for entry in recovered.entries):
+                now = head[journal.ASKED]
+                asked = _changed("", journal.head(path).get(journal.ASKED, now), now)
+                told = _told([*asked, *_differences(recovered.run, head)] or ["other settings"])
+                return f"; the interrupted one of {path.name} was measured with {told}"
+    return ""
+
+
 def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Names of what must be equal, and is not."""
+    """Facts that must be equal, and are not, with both values."""
     before, after = earlier.get("fwbench", {}), now["fwbench"]
-    names = [name for name in _EQUAL if before.get(name) != after.get(name)]
+    changes = [[*_changed(name, before.get(name), after.get(name))] for name in _EQUAL]
     commits = [run.get("commit_info", {}).get("id") for run in (earlier, now)]
-    return [*names, *["revision"] * (commits[0] != commits[1])]
+    return [*chain(*changes), *_changed("revision", *commits)]
+
+
+def _changed(name: str, before: Any, after: Any) -> Iterator[str]:
+    """Where two values of JSON differ: ``frameworks numpy version 1.26.4 (here 2.0.1)``."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys([*before, *after]):
+            yield from _changed(f"{name} {key}".strip(), before.get(key), after.get(key))
+    elif before != after:
+        yield f"{name} {_value(before)} (here {_value(after)})"
+
+
+def _value(value: Any) -> str:
+    """A value of JSON in a message; of a framework its version."""
+    text = value.get("version", "others") if isinstance(value, dict) else value
+    return "none" if value is None else shorten(str(text), _LONGEST, placeholder=" ...")
+
+
+def _told(differences: Sequence[str]) -> str:
+    more = len(differences) - _NAMED
+    return ", ".join([*differences[:_NAMED], *[count(more, "other difference")] * (more > 0)])

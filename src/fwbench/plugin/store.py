@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import os
 from collections import defaultdict
@@ -23,7 +24,7 @@ from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
-from fwbench.records.journal import KEY, Journal, journal_folder
+from fwbench.records.journal import ASKED, KEY, Journal, journal_folder
 from fwbench.records.launches import Entry
 from fwbench.records.privacy import Places, without_host
 from fwbench.records.session_facts import (
@@ -156,10 +157,12 @@ class Store:
 
     def head(self) -> Mapping[str, Any]:
         """The first line of a journal of this session."""
+        asked = asked_for(self.config, self.session.options)
         return self._private(
             {
                 "fwbench_journal": SCHEMA,
-                KEY: asked_for(self.config, self.session.options),
+                KEY: hashlib.sha256(repr(asked).encode()).hexdigest(),
+                ASKED: asked,
                 "machine_info": self.benchmarks.machine_info(),
                 "commit_info": self.benchmarks.commit_info(),
                 "datetime": datetime.now(UTC).isoformat(),

@@ -24,11 +24,13 @@ from fwbench.records.upstream import LaunchEntry
 #: How many journals of finished sessions are kept; a session that begins one deletes older ones.
 _JOURNALS = 10
 
-#: Prefix of what a journal has and a run has not; in the first line the digest of what the session
-#: was asked for, in one of the last what is known of the session at its end only, and in others the
-#: node id of a test that did not pass although it had been measured.
+#: Prefix of what a journal has and a run has not; in the first line what the session was asked for
+#: and its digest, in one of the last what is known of the session at its end only, and in others
+#: the node id of a test that did not pass although it had been measured.
 _OWN = "fwbench_journal"
-KEY, _SESSION, _NOT_PASSED = f"{_OWN}_key", f"{_OWN}_session", f"{_OWN}_not_passed"
+ASKED, KEY, _SESSION, _NOT_PASSED = (
+    f"{_OWN}_{name}" for name in ("asked", "key", "session", "not_passed")
+)
 
 #: The last line of the journal of a session that is over, and whose records are safe elsewhere: of
 #: one that ran to its end or that another one has gone on with, and of one to go on with.
@@ -130,16 +132,17 @@ def finish(journal: Path, *, resumable: bool = False) -> None:
         file.write(dumps(_END_TO_RESUME if resumable else _END) + "\n")
 
 
-def with_key(folder: Path, key: str) -> list[Path]:
-    """The journals of sessions that were asked for the same, the newest first."""
-    return [path for path in sorted(folder.glob("*.jsonl"), reverse=True) if _key(path) == key]
+def newest_first(folder: Path) -> list[Path]:
+    """The journals of a project."""
+    return sorted(folder.glob("*.jsonl"), reverse=True)
 
 
-def _key(journal: Path) -> str | None:
+def head(journal: Path) -> dict[str, Any]:
+    """The first line of a journal; empty if it has none."""
     with suppress(OSError), journal.open("rb") as file:
-        head = _parsed(file.readline())
-        return head.get(KEY) if isinstance(head, dict) else None
-    return None
+        values = _parsed(file.readline())
+        return values if isinstance(values, dict) else {}
+    return {}
 
 
 def is_finished(journal: Path) -> bool:
