@@ -43,6 +43,18 @@ def test_recover_writes_the_latest_journal(
     }
 
 
+def test_the_recovered_session_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Journal(journal_folder(project), "20300101T000000-9.jsonl")
+    facts = {"arguments": ["-k", "a b\u202e"]}
+    head = {"fwbench_journal": 1, "datetime": "2030-01-01T00:00:00.5+00:00", "fwbench": facts}
+    for line in (head, entry("first")):
+        made.append(line)
+    made.close()
+    assert out(capsys, "recover", "-o", "run.json").splitlines()[1:] == [
+        "the session began 2030-01-01 00:00:00 UTC: pytest -k 'a b\\u202e'"
+    ]
+
+
 def test_recover_writes_the_journal_that_is_named(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

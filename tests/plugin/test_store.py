@@ -212,10 +212,37 @@ def test_journal_that_cannot_be_written(cases: Project, problem: str) -> None:
     assert result.ret == pytest.ExitCode.OK
 
 
+def test_a_session_whose_cases_all_fail_is_the_latest(project: Project) -> None:
+    """Its journal has no record: an older session is not taken for it."""
+    project.write("test_it.py", measuring("double"))
+    project.run().assert_outcomes(passed=2)
+    (earlier,) = (project.path / ".fwbench" / "journal").iterdir()
+    project.write("test_it.py", measuring("double", body="assert case is None"))
+    for _ in range(2):
+        project.run("--benchmark-json=failed.json").assert_outcomes(failed=2)
+    done = project.python("-m", "fwbench", "recover", "-o", "x.json")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED
+    assert re.search(
+        r"the latest session has no record in .+ \(the session began .+ UTC: pytest .*"
+        r"--fw=numpy.*\); fwbench recover \S+ writes those of the one before",
+        done.stderr,
+    ), done.stderr
+    assert f"recover {earlier.relative_to(project.path)} writes" in done.stderr
+    assert not (project.path / "x.json").exists()
+    assert len([*earlier.parent.iterdir()]) == 2, "of those without a record the latest is kept"
+
+
+@pytest.mark.parametrize("arguments", [("--benchmark-disable",), ("--collect-only",), ("-k=no",)])
+def test_what_times_nothing_has_no_journal(cases: Project, arguments: tuple[str, ...]) -> None:
+    cases.run(*arguments)
+    assert not (cases.path / ".fwbench" / "journal").exists()
+
+
 def test_journals_are_few(cases: Project) -> None:
     for number in range(12):
         cases.write(
-            f".fwbench/journal/20200101T0000{number:02}-1.jsonl", '{"fwbench_journal_end": true}\n'
+            f".fwbench/journal/20200101T0000{number:02}-1.jsonl",
+            '{"a": "record"}\n{"fwbench_journal_end": true}\n',
         )
     cases.run("-k", "double").assert_outcomes(passed=2, deselected=3)
     journals = sorted(path.name for path in (cases.path / ".fwbench" / "journal").iterdir())

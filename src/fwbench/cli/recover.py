@@ -1,6 +1,8 @@
 """``fwbench recover``: the JSON of a session that was interrupted or crashed."""
 
 import argparse
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,18 @@ from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.records import files
-from fwbench.records.journal import finish, is_finished, is_running, journal_folder, recover
+from fwbench.records.journal import (
+    finish,
+    has_record,
+    is_finished,
+    is_running,
+    journal_folder,
+    newest_first,
+    recover,
+)
+from fwbench.records.journal import head as journal_head
 from fwbench.records.units import count
+from fwbench.report import escaping
 
 
 def add_to(commands: Any) -> None:
@@ -39,16 +51,39 @@ def _recover(arguments: argparse.Namespace) -> int:
         "output": str(arguments.output),
         "records": len(run["benchmarks"]),
         "left_out": [*recovered.lost],
+        "session": _session(run),
     }
     text = f"{records} of {path}{ended} written to {arguments.output}"
-    print_result(arguments, facts, text)
+    print_result(arguments, facts, "\n".join([text, *filter(None, [_session(run)])]))
     return 0
 
 
+def _session(head: Mapping[str, Any]) -> str:
+    """When a session began, and its command line; empty if its journal does not say."""
+    began, arguments = head.get("datetime"), head.get("fwbench", {}).get("arguments") or ()
+    if not began:
+        return ""
+    return escaping.terminal(
+        f"the session began {str(began)[:19].replace('T', ' ')} UTC: "
+        f"{shlex.join(['pytest', *map(str, arguments)])}"
+    )
+
+
 def _latest_journal() -> Path:
+    """The journal of the latest session.
+
+    Raises:
+        UsageError: there is none, or that session has no record: an older one is not meant.
+    """
     folder = journal_folder(Path())
     # An empty one is of a session that was killed before it began.
-    journals = sorted(path for path in folder.glob("*.jsonl") if path.stat().st_size)
+    journals = [path for path in newest_first(folder) if path.stat().st_size]
     if not journals:
         raise UsageError(f"there is no journal under {folder}; name one, or go to its project")
-    return journals[-1]
+    latest = journals[0]
+    if has_record(latest):
+        return latest
+    earlier = [path for path in journals if has_record(path)][:1]
+    hint = "".join(f"; fwbench recover {path} writes those of the one before" for path in earlier)
+    told = _session(journal_head(latest)) or "it does not say when it began"
+    raise UsageError(f"the latest session has no record in {latest} ({told}){hint}")

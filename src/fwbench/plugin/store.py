@@ -25,7 +25,7 @@ from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import ASKED, KEY, Journal, journal_folder
-from fwbench.records.launches import Entry
+from fwbench.records.launches import Entry, LaunchPlan
 from fwbench.records.privacy import Places, without_host
 from fwbench.records.session_facts import (
     DESELECTED,
@@ -62,7 +62,7 @@ class Store:
         self.problems: list[str] = []
         #: The launches of which the journal has records, by node id; None without launches.
         self._kept: dict[str, set[int | None]] = defaultdict(set)
-        self._is_cut_short = False
+        self._has_record = self._is_cut_short = False
         self._seen = 0  # benchmarks whose entries are in the journal, or are on their way
 
     @pytest.hookimpl(trylast=True)
@@ -91,6 +91,13 @@ class Store:
                         f"{cell.data.name}: their times do not compare. Give both the same data "
                         "(--fw-data), or leave these cases out (-k)"
                     )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Begin the journal: one without a record says that its session left none."""
+        timed = not (self.config.option.collectonly or self.session.verify_only)
+        if timed and self.unmeasured.planned:
+            self._write(lambda _: None)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Append the record that a report brought to the journal."""
@@ -125,6 +132,7 @@ class Store:
             self.journal = None
 
     def _append(self, entry: Mapping[str, Any]) -> None:
+        self._has_record = True
         self._write(lambda journal: journal.append(self._private(entry)))
         launch = entry["extra_info"].get("fwbench", {}).get("launch")
         self._kept[entry["fullname"]].add(launch)
@@ -274,31 +282,24 @@ class Store:
 
     def _unfinished(self) -> list[str]:
         """Say of a session that was cut short what was kept, and how to go on."""
-        if self.journal is None or self.problems or self.outcome is None or not self._is_cut_short:
+        if self.journal is None or not self._has_record or self.problems or self.outcome is None:
             return []
-        if JOURNAL_VARIABLE in os.environ:  # the journal of whoever started this session
+        # It may be the journal of whoever started this session.
+        if not self._is_cut_short or JOURNAL_VARIABLE in os.environ:
             return []
         go_on = "the same command with --fw-resume measures the others, "
         go_on *= bool(self._number_kept) and not self.session.options.is_adaptive
         how = f"{go_on}fwbench recover writes them to a file"
         ended = "interrupted" if self.outcome.interrupted else "stopped early"
-        return [f"{ended}; {self._share_kept()} are kept in {self.journal.path}: {how}"]
+        planned, is_adaptive = len(self.unmeasured.planned), self.session.options.is_adaptive
+        share = _share(self._number_kept, planned, self.session.plan, is_adaptive=is_adaptive)
+        return [f"{ended}; {share} are kept in {self.journal.path}: {how}"]
 
     @property
     def _number_kept(self) -> int:
         """Records that another session can go on with; with launches those of cases alone."""
         every = itertools.chain(*self._kept.values())
         return sum(self.session.plan is None or launch is not None for launch in every)
-
-    def _share_kept(self) -> str:
-        kept, planned = self._number_kept, len(self.unmeasured.planned)
-        cases, plan = count(planned, "case"), self.session.plan
-        if plan is None:
-            return f"{kept} of {cases}"
-        if self.session.options.is_adaptive:  # nobody knows how many there would have been
-            return f"{count(kept, 'launch', 'launches')} of {cases}"
-        launches = count(plan.launches * planned, "launch", "launches")
-        return f"{kept} of {launches} of {cases}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
@@ -309,9 +310,21 @@ class Store:
             if self.outcome is not None:
                 self.journal.complete(self._private(dict(self._ended(self._kept))))
                 is_safe = not self.problems and not self.outcome.interrupted
-                if is_safe and (self.written is not None or not self._is_cut_short):
+                is_safe &= self.written is not None or not self._is_cut_short
+                if is_safe or not self._has_record:
                     self.journal.finish(resumable=self._is_cut_short)
         self.journal.close()
+
+
+def _share(kept: int, planned: int, plan: LaunchPlan | None, *, is_adaptive: bool) -> str:
+    """Number of planned cases, or of their launches, and of those that are kept."""
+    cases = count(planned, "case")
+    if plan is None:
+        return f"{kept} of {cases}"
+    if is_adaptive:  # nobody knows how many there would have been
+        return f"{count(kept, 'launch', 'launches')} of {cases}"
+    launches = count(plan.launches * planned, "launch", "launches")
+    return f"{kept} of {launches} of {cases}"
 
 
 def _compared(name: str, entry: Entry) -> CaseFacts:

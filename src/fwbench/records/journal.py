@@ -49,8 +49,8 @@ class Journal:
     entry, but for those that the methods below write. A line is complete or it is the last one.
     While it is written, its process has it for itself (:func:`is_running`).
 
-    A new journal deletes old ones, and never that of a session that is alive, was interrupted or
-    has crashed: it may be all that is left of hours of measuring.
+    A new journal deletes old ones and those without a record, and never that of a session that is
+    alive, was interrupted or has crashed: it may be all that is left of hours of measuring.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -58,7 +58,8 @@ class Journal:
         try:
             project.make_own_folder(folder)
             finished = [path for path in sorted(folder.glob("*.jsonl")) if is_finished(path)]
-            for old in finished[: 1 - _JOURNALS]:
+            with_records = [path for path in finished if has_record(path)]
+            for old in {*finished}.difference(with_records[1 - _JOURNALS :]):
                 for file in (*_owners(old), old):
                     file.unlink(missing_ok=True)
             self._file = self.path.open("x", encoding="utf-8")
@@ -143,6 +144,13 @@ def head(journal: Path) -> dict[str, Any]:
         values = _parsed(file.readline())
         return values if isinstance(values, dict) else {}
     return {}
+
+
+def has_record(journal: Path) -> bool:
+    """True if a journal has a record, if only a damaged one."""
+    with suppress(OSError), journal.open("rb") as file:
+        return any(not line.startswith(f'{{"{_OWN}'.encode()) for line in file)
+    return False
 
 
 def is_finished(journal: Path) -> bool:
