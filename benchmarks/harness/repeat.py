@@ -203,7 +203,8 @@ def main() -> int:
     numbers = itertools.combinations(range(len(later)), 2)
     apart = [(later[first], later[second]) for first, second in numbers if second > first + 1]
     for run in (*runs, *later):
-        print(stated((record.framework, record.repeatability) for record in run.records))
+        known = ((record.framework, record.repeatability) for record in run.records)
+        print(stated(known, run.session.revisits or {}))
     findings = _findings("an earlier session", apart)
     if runs:
         visited = _findings("twelve cases visited twice", [*itertools.combinations(runs, 2)])

@@ -82,6 +82,29 @@ def test_second_visits_are_shown_while_they_last(visited: Project) -> None:
     assert any(re.fullmatch(r"test_it\.py \.\.\.\. +\[100%\]", line) for line in terminal.shown)
 
 
+def test_contended_cases_show_nothing_and_are_counted(project: Project) -> None:
+    """An upper bound in either visit is no median, and more revisits are not advised."""
+    body = _BODY.format(
+        end="""
+    if 'double' in case.cell.id or revisited:
+        case.benchmark.extra_info["fwbench"]["condition"] = "contended"
+    """
+    ).replace(
+        "with open",
+        "revisited = os.path.exists('order') and case.cell.id in "
+        "open('order').read()\n    with open",
+        1,
+    )
+    project.write("test_it.py", measuring("double, twice", "import os", body=body))
+    result, _ = project.measure("--fw-revisit=3")
+    result.assert_outcomes(passed=4)
+    recorded = project.session()["revisits"]["numpy"]
+    assert (recorded["cases"], recorded["contended"], recorded["pairs"]) == (0, 3, {})
+    result.stdout.fnmatch_lines(
+        ["medians are assumed to repeat to within 5 %: 0 cases revisited, *; 3 had to share *"]
+    )
+
+
 @tabled
 def test_nothing_is_revisited(project: Project, end: str, arguments: tuple[str, ...]) -> None:
     project.write("test_it.py", _VISITED.format(end=end))
@@ -153,6 +176,8 @@ def test_time_is_limited(
     again = partial(IsolatedRunner.revisit, fake)
     repeated = revisits.repeated(visits, nothing, asked, session_s, again)
     assert sum(each.cases for each in repeated.values()) == visited
+    late = sum(each.late or 0 for each in repeated.values())
+    assert late == (0 if not repeated else min(asked or 12, 30) - visited)
 
 
 @pytest.mark.parametrize("condition", [CLEAN, CONTENDED])

@@ -323,7 +323,33 @@ def test_the_factor_is_that_of_students_t() -> None:
 def test_it_is_said(every: tuple[tuple[Any, ...], ...], text: str) -> None:
     """Frameworks of which nothing is known are assumed to repeat."""
     known_of = [(name, Repeatability(*of) if of else ASSUMED) for name, *of in every]
-    assert stated(known_of) == text
+    assert stated(known_of, {}) == text
+
+
+@pytest.mark.parametrize(
+    ("pairs", "missed", "why"),
+    [
+        (0, {"contended": 12}, "; 12 had to share processors (measure again on an idle machine)"),
+        (2, {"late": 1}, "; for 1 there was no time (select cases that take less)"),
+        (2, {}, ""),
+    ],
+)
+def test_too_few_revisited_cases_have_a_reason(
+    pairs: int, missed: dict[str, int], why: str
+) -> None:
+    """To revisit twelve is not advised where that was just done."""
+    revisits = {"numpy": of_pairs({f"{n}": [1.0, 1.1] for n in range(pairs)}, **missed)}
+    assert known((), revisits, "numpy") == ASSUMED
+    said = f"to within 5 %: {pairs} cases revisited, and at least 3 are needed{why}"
+    assert stated([("numpy", ASSUMED)], revisits) == f"medians are assumed to repeat {said}"
+
+
+def test_frameworks_whose_revisits_failed_show_nothing() -> None:
+    """Not that medians repeat exactly."""
+    shown = {"numpy": of_pairs({f"{n}": [1.0, 1.2] for n in range(4)})}
+    tried = {**shown, "torch": of_pairs({}, contended=4)}
+    for framework in ("numpy", "torch"):
+        assert known((), tried, framework) == known((), shown, framework)
 
 
 def test_cases_that_are_far_apart_widen_no_other_interval() -> None:

@@ -6,7 +6,7 @@ Both medians show how far those of this machine repeat: :mod:`fwbench.records.re
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -49,6 +49,9 @@ Visits = Mapping[pytest.Item, Visit]
 #: Both medians of cases in seconds, by framework and node id, this session's first visit first.
 Pairs = dict[str, dict[str, list[float]]]
 
+#: Reports of cases that were measured again; others were not, for want of time.
+Again = Mapping[pytest.Item, Sequence[pytest.TestReport]]
+
 
 def visit_of(report: pytest.TestReport) -> Visit | None:
     """The case that a report brings; None without one, and of a time that is an upper bound."""
@@ -59,6 +62,12 @@ def visit_of(report: pytest.TestReport) -> Visit | None:
     kind = case.facts.family, case.facts.direction
     traits = case.facts.framework, round(math.log10(case.median_s)), kind
     return Visit(case.median_s, report.duration, traits, case.facts.loop_s)
+
+
+def is_upper_bound(report: pytest.TestReport) -> bool:
+    """True if a report brings a case that had to share processors."""
+    measured = getattr(report, "fwbench", None)
+    return measured is not None and is_contended(just_measured(measured["entry"]).facts)
 
 
 def known_loop_s(visits: Visits, framework: str) -> float | None:
@@ -155,11 +164,13 @@ def repeated(
     medians: Medians,
     asked: int | None,
     session_s: float,
-    again: Callable[[list[pytest.Item], float], Pairs],
+    again: Callable[[list[pytest.Item], float], Again],
+    contended: Collection[pytest.Item] = (),
 ) -> dict[str, StoredRevisits]:
     """The medians that show how far they repeat: of an earlier session, or of cases once more.
 
     Args:
+        contended: cases that are no visits, as their times are upper bounds.
         asked: number of cases that are to be measured again; None for as many as are needed.
         again: measures cases within a number of seconds.
     """
@@ -170,7 +181,22 @@ def repeated(
     is_known = frameworks <= earlier.keys() and sum(map(len, earlier.values())) >= needed
     if asked is None and (is_known or not needed):
         return {name: of_earlier(those) for name, those in earlier.items()}
-    cases = spread(visits, needed if asked is None else asked)
+    number = needed if asked is None else asked
+    cases = spread(visits, number)
     limit_s = AT_MOST_S if asked else min(AT_MOST_S, _SHARE * session_s)
-    pairs = again(cases, limit_s) if cases else {}
-    return {name: of_pairs(those) for name, those in pairs.items()}
+    visited = again(cases, limit_s) if cases else {}
+    pairs: Pairs = defaultdict(dict)
+    bounds = [item for item in contended if _counts(item.stash[CELL])][: number - len(cases)]
+    for item, reports in visited.items():
+        for second in filter(None, map(visit_of, reports)):
+            medians_s = [visits[item].median_s, second.median_s]
+            pairs[framework_of(item.stash[CELL].framework)][item.nodeid] = medians_s
+        bounds += [item] * any(map(is_upper_bound, reports))
+    numbers = [
+        Counter(framework_of(item.stash[CELL].framework) for item in items)
+        for items in (bounds, [item for item in cases if item not in visited])
+    ]
+    return {
+        name: of_pairs(pairs[name], contended=numbers[0][name], late=numbers[1][name])
+        for name in dict.fromkeys([*pairs, *numbers[0], *numbers[1]])
+    }

@@ -4,7 +4,6 @@ import itertools
 import os
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -20,7 +19,15 @@ from fwbench.plugin import compiled_code, handover, host, revisits, rows
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import FOUND, Probes
 from fwbench.plugin.progress import Progress
-from fwbench.plugin.revisits import AT_MOST_S, Medians, Pairs, Visit, known_loop_s, visit_of
+from fwbench.plugin.revisits import (
+    AT_MOST_S,
+    Again,
+    Medians,
+    Visit,
+    is_upper_bound,
+    known_loop_s,
+    visit_of,
+)
 from fwbench.plugin.rows import Rows, RowSession
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
@@ -28,7 +35,6 @@ from fwbench.processes.session import RESULTS_VARIABLE
 from fwbench.records.units import count
 from fwbench.records.units import time as shown
 from fwbench.terms.manifest import Manifest
-from fwbench.terms.names import framework_of
 from fwbench.workers.pool import PENDING, Turns, WorkerPool
 from fwbench.workers.process import WorkerSpec
 from fwbench.workloads.function import Function
@@ -51,6 +57,7 @@ class IsolatedRunner:
         self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
         self.visits: dict[pytest.Item, Visit] = {}
+        self.contended: list[pytest.Item] = []
         self.rows = Rows()
         self.ahead: dict[str, list[pytest.TestReport]] = {}
         self.probes = Probes(session.options, session.traces, self.run_alone)
@@ -86,11 +93,12 @@ class IsolatedRunner:
             if not session.testsfailed and self.session.plan is None:
                 asked, took_s = self.session.options.revisit, time.monotonic() - start_s
                 medians = Medians(getattr(self.config, "cache", None), self.session)
-                repeated = revisits.repeated(self.visits, medians, asked, took_s, self.revisit)
-                self.session.revisits = repeated
+                self.session.revisits = revisits.repeated(
+                    self.visits, medians, asked, took_s, self.revisit, self.contended
+                )
         return ran
 
-    def revisit(self, cases: Sequence[pytest.Item], limit_s: float) -> Pairs:
+    def revisit(self, cases: Sequence[pytest.Item], limit_s: float) -> Again:
         """Measure cases again, in fresh processes: at least one of each framework.
 
         Args:
@@ -101,17 +109,15 @@ class IsolatedRunner:
         self.rows = Rows()
         self.follow(cases)
         self.load(cases)
-        pairs: Pairs = defaultdict(dict)
+        again: dict[pytest.Item, list[pytest.TestReport]] = {}
         frameworks = len({item.stash[CELL].framework for item in cases})
         for number, item in enumerate(cases):
             end_s = time.monotonic() - start_s + self.visits[item].took_s
             if end_s <= (limit_s if number >= frameworks else AT_MOST_S):
-                for second in filter(None, map(visit_of, self.run(item))):
-                    medians_s = [self.visits[item].median_s, second.median_s]
-                    pairs[framework_of(item.stash[CELL].framework)][item.nodeid] = medians_s
+                again[item] = [*self.run(item)]
         if self.workers is not None:
             self.workers.stop()
-        return pairs
+        return again
 
     def begin(self, session: pytest.Session) -> None:
         """Begin the session, before the first item."""
@@ -155,6 +161,8 @@ class IsolatedRunner:
             self.keep(report)
             if visit := visit_of(report):
                 self.visits[item] = visit
+            elif is_upper_bound(report):
+                self.contended.append(item)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True

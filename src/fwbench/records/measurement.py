@@ -352,7 +352,7 @@ def ratio(base: Measurement, case: Measurement) -> Ratio:
 def uncertainty(cases: Iterable[Measurement]) -> str:
     """Say how far medians of cases repeat, and ratios of those that took turns."""
     every = list(cases)
-    text = stated((case.framework, case.repeatability) for case in every)
+    text = stated(((case.framework, case.repeatability) for case in every), every[0].revisits)
     if far := far_apart(every[0].revisits, {case.nodeid: case.name for case in every}):
         text = f"{text}; {far}"
     launches = ((case.facts, *(case.facts.launches or ())) for case in every)

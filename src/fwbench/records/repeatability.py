@@ -105,8 +105,9 @@ def known(
     number = sum(each.cases for each in revisits.values())
     if number < _AT_LEAST:
         return ASSUMED
-    mine = revisits.get(framework_of(framework))
-    others = [each for each in revisits.values() if each is not mine]
+    measured = {name: each for name, each in revisits.items() if each.cases}
+    mine = measured.get(framework_of(framework))
+    others = [each for each in measured.values() if each is not mine]
     cases, squares = (mine.cases, mine.cases * mine.sd**2) if mine else (0, 0.0)
     if others:
         counted = min(sum(each.cases for each in others), _OTHERS_AT_MOST)
@@ -149,10 +150,21 @@ def _of_earlier(revisits: Revisits) -> bool:
     return any(each.earlier for each in revisits.values())
 
 
-def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
-    """The record of cases that were measured again: both medians in seconds, by node id."""
-    squares = statistics.fmean(math.log(second / first) ** 2 for first, second in pairs.values())
-    return StoredRevisits(cases=len(pairs), sd=math.sqrt(squares / 2), pairs=pairs)
+def of_pairs(pairs: dict[str, list[float]], *, contended: int = 0, late: int = 0) -> StoredRevisits:
+    """The record of cases that were measured again: both medians in seconds, by node id.
+
+    Args:
+        contended: number of cases that have none, since one of theirs is an upper bound.
+        late: of those that were not reached in time.
+    """
+    squares = [math.log(second / first) ** 2 for first, second in pairs.values()]
+    return StoredRevisits(
+        cases=len(pairs),
+        sd=math.sqrt(statistics.fmean(squares or [0.0]) / 2),
+        pairs=pairs,
+        contended=contended or None,
+        late=late or None,
+    )
 
 
 def of_earlier(pairs: dict[str, list[float]]) -> StoredRevisits:
@@ -187,19 +199,19 @@ def far_apart(revisits: Revisits, names: Mapping[str, str]) -> str:
     return "; ".join(named[:_NAMED] + others)
 
 
-def stated(every: Iterable[tuple[str, Repeatability]]) -> str:
+def stated(every: Iterable[tuple[str, Repeatability]], revisits: Revisits) -> str:
     """``medians here repeat to within 4 % (numpy), 9 % (torch): 12 cases revisited``.
 
     Args:
         every: those of cases with their framework; of each framework the middle one is told.
+        revisits: those of the session, which may be too few.
     """
     measured: dict[str, list[Repeatability]] = {}
     for framework, each in every:
         if each.source:
             measured.setdefault(framework, []).append(each)
     if not measured:
-        percent = ASSUMED.percent
-        return f"medians are assumed to repeat to within {percent}: --fw-revisit 12 measures it"
+        return f"medians are assumed to repeat to within {ASSUMED.percent}: {_unknown(revisits)}"
     middle = {
         name: sorted(those, key=lambda each: each.interval)[len(those) // 2]
         for name, those in measured.items()
@@ -207,3 +219,19 @@ def stated(every: Iterable[tuple[str, Repeatability]]) -> str:
     percents = ", ".join(f"{middle[name].percent} ({name})" for name in sorted(middle))
     sources = " and ".join({each.source: None for each in middle.values()})
     return f"medians here repeat to within {percents}: {sources}"
+
+
+def _unknown(revisits: Revisits) -> str:
+    """The reason why nothing shows how far medians repeat, and what would."""
+    if not revisits or _of_earlier(revisits):
+        return "--fw-revisit 12 measures it"
+    cases, contended, late = (
+        sum(getattr(each, name) or 0 for each in revisits.values())
+        for name in ("cases", "contended", "late")
+    )
+    why = [f"{count(cases, 'case')} revisited, and at least {_AT_LEAST} are needed"]
+    if contended:
+        why += [f"{contended} had to share processors (measure again on an idle machine)"]
+    if late:
+        why += [f"for {late} there was no time (select cases that take less)"]
+    return "; ".join(why)

@@ -277,6 +277,8 @@ class StoredRevisits(Table):
     sd: float = fact()
     pairs: dict[str, list[float]] = fact()
     earlier: bool | None = fact()
+    contended: int | None = fact()
+    late: int | None = fact()
 
 
 class LossCurves(Table):
