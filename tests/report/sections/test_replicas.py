@@ -219,3 +219,12 @@ def test_what_replicas_share_is_in_no_section_of_operations() -> None:
     assert titles.count(_STEP) == titles.count(_EXCHANGE) == 1
     assert [title for title in titles if title.startswith(("lenet_step", "all_reduce"))] == []
     assert {"gemm cpu forward float32", "softmax cpu forward float32"} <= {*titles}
+
+
+def test_nothing_is_modelled_for_a_dtype_of_another_release() -> None:
+    """Its size is not known."""
+    entries = [exchange(w, step_s=_ring_s(w), network="100mbit", rate=12.5e6) for w in (2, 3, 4)]
+    for entry in entries:
+        entry["extra_info"]["fwbench"]["dtype"] = entry["params"]["dtype"] = "int4"
+    section = part_of(_EXCHANGE.replace("float32", "int4"), *entries)
+    assert chart_of(section, "time by size").legends == ["1,000,000"]

@@ -230,8 +230,13 @@ def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str])
 
 
 def _models(work: Scaling) -> dict[str, list[Modelled]]:
-    """Expected times with more replicas, by contestant, where the model has them."""
+    """Expected times with more replicas, by contestant, where the model has them.
+
+    It has none for a dtype whose size is not known.
+    """
     facts = work.facts
+    if facts.dtype not in ITEMSIZE_BYTES:
+        return {}
     size_bytes = facts.size * ITEMSIZE_BYTES[facts.dtype]
     return {
         name: modelled(
