@@ -44,7 +44,7 @@ def test_too_little_virtual_memory_is_said(
 
 
 @pytest.mark.parametrize(
-    ("option", "meant"), [("--peeks", "; did you mean --peaks?"), ("--zzz", "")]
+    ("option", "meant"), [("--peeks", "; did you mean --peaks?"), ("--zzz", ""), ("--bogus", "")]
 )
 def test_the_option_that_is_meant_is_named(
     capsys: pytest.CaptureFixture[str], option: str, meant: str

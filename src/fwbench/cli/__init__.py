@@ -121,9 +121,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _meant(parsed: argparse.Namespace, option: str) -> str:
     """The option of a command that is most like one that it does not have, as advice."""
-    has = (flag for action in parsed.parser._actions for flag in action.option_strings)  # noqa: SLF001
-    close = difflib.get_close_matches(option.partition("=")[0], has, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    every = (flag for action in parsed.parser._actions for flag in action.option_strings)  # noqa: SLF001
+    flags = {flag.lstrip("-"): flag for flag in every}  # all are alike in these
+    close = difflib.get_close_matches(option.partition("=")[0].lstrip("-"), flags, n=1)
+    return f"; did you mean {flags[close[0]]}?" if close else ""
 
 
 def _escape_what_cannot_be_encoded() -> None:

@@ -64,7 +64,8 @@ def load(name: str, threads: int) -> Framework:
     if actual not in (threads, None):
         raise FrameworkBroken(
             f"computes with {actual} threads, asked for {threads}",
-            "its times would not compare; choose --fw-threads so that it can",
+            "its times would not compare; choose a number of threads that it can have "
+            "(--fw-threads, of fwbench doctor --threads)",
         )
     return framework
 
