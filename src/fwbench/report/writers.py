@@ -83,10 +83,16 @@ def _templates() -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.PackageLoader("fwbench.report"),
         autoescape=True,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+
+
+def _visible(value: Any) -> Any:
+    """A value in a page: in texts and drawings nothing that moves what follows, or is not seen."""
+    return type(value)(escaping.terminal(value)) if isinstance(value, str) else value
 
 
 def badge(comparison: Comparison) -> str:

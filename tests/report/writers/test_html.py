@@ -1,6 +1,7 @@
 """The page serves everyone, asks for nothing from anywhere, and takes no name for markup."""
 
 import itertools
+import json
 import re
 from collections import Counter
 
@@ -35,6 +36,18 @@ def test_names_are_no_markup(name: str) -> None:
     assert handlers(hostile) == []
     assert name in hostile.text
     assert "<" not in writers.markdown(*named(name))
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x9b"])
+def test_names_do_not_turn_what_follows(sign: str) -> None:
+    """Neither in tables, nor in charts and their tooltips; as in terminals and Markdown."""
+    page = writers.html(*named(f"a{sign}b"))
+    escaped = f"a{sign.encode('unicode_escape').decode()}b"
+    assert sign not in page
+    assert escaped in parsed(page).text
+    legends = re.findall(r'"legends": (\[[^]]*\])', page)
+    assert escaped in str([json.loads(legend) for legend in legends]).replace("\\\\", "\\")
+    assert not any(sign in name for legend in legends for name in json.loads(legend))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

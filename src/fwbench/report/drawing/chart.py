@@ -89,7 +89,8 @@ class Chart:
         """Settings for pygal's script for tooltips."""
         width, height = self.size
         fancy = {"tooltip_fancy_mode": True}
-        return {"legends": [*self.legends], "width": width, "height": height, **fancy}
+        legends = [*map(escaping.terminal, self.legends)]
+        return {"legends": legends, "width": width, "height": height, **fancy}
 
     @property
     def is_wide(self) -> bool:
