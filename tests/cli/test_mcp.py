@@ -86,6 +86,14 @@ def test_what_a_call_cannot_have_is_refused(folder: Path) -> None:
         assert said in _text(answer), (tool, arguments)
 
 
+@pytest.mark.parametrize("texts", [["x" * 3_000_000], ["x" * 100_000] * 11])
+def test_what_no_command_line_takes_is_refused(folder: Path, texts: list[str]) -> None:
+    """Otherwise the system would say that an argument list is too long."""
+    answer = _served(folder, lambda client: client.call_tool("list", {"operations": texts}))
+    assert answer.is_error
+    assert _text(answer).startswith("operations is too long for a command line, which takes ")
+
+
 def test_operations_are_listed(folder: Path) -> None:
     async def ask(client: Any) -> tuple[Any, Any]:
         return await client.call_tool("list", {}), await client.call_tool(

@@ -31,6 +31,9 @@ _FWBENCH = ("-P", "-m", "fwbench")
 _GRACE_S = 20.0
 _READING_S = 60.0
 
+#: Bytes of the longest argument of a program on Linux, and of all of them together.
+_ARGUMENT_BYTES, _ARGUMENTS_BYTES = 2**17 - 1, 2**20
+
 #: Lines of a text, and of the output in an error.
 _SHOWN_LINES = 40
 
@@ -165,6 +168,7 @@ class Tools:
 
         for error in jsonschema.Draft202012Validator(schema).iter_errors({**arguments}):
             raise UsageError(f"{error.message}; see the schema of the tool's arguments")
+        _check_texts(arguments)
         rows = schema["properties"]
         given = {name: row["default"] for name, row in rows.items() if "default" in row}
         given |= arguments
@@ -179,7 +183,11 @@ class Tools:
 
     def _inside(self, place: str | Path) -> Path:
         """A path in the server's folder, which no link may lead out of."""
-        path = (self._root / place).resolve()
+        try:
+            path = (self._root / place).resolve()
+            path.exists()
+        except OSError as error:
+            raise UsageError(f"{str(place)[:80]}: {error.strerror}; name another") from None
         if not path.is_relative_to(self._root):
             raise UsageError(
                 f"{place} is outside {self._root}, where the server was started; name a place in it"
@@ -203,6 +211,28 @@ async def _called(template: str, given: Mapping[str, Any]) -> tuple[dict[str, An
     text = [*over, *lines]
     more = [f"and {len(text) - _SHOWN_LINES} more lines"] if len(text) > _SHOWN_LINES else []
     return {**found, "overran": ran.overran}, "\n".join([*text[:_SHOWN_LINES], *more])
+
+
+def _check_texts(arguments: Mapping[str, Any]) -> None:
+    """Refuse what no command line can have.
+
+    Raises:
+        UsageError: a text has a null character, or they are too long.
+    """
+    total = 0
+    for name, value in arguments.items():
+        for text in value if isinstance(value, list) else [str(value)]:
+            if "\0" in text:
+                raise UsageError(
+                    f"{name} has a null character, which no command line can have; leave it out"
+                )
+            size = len(text.encode("utf-8", "replace"))
+            total += size
+            if size > _ARGUMENT_BYTES or total > _ARGUMENTS_BYTES:
+                raise UsageError(
+                    f"{name} is too long for a command line, which takes {_ARGUMENT_BYTES:,} bytes "
+                    f"each and {_ARGUMENTS_BYTES:,} in all; shorten it"
+                )
 
 
 def _check_new(save: Path) -> None:
