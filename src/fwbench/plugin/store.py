@@ -150,6 +150,7 @@ class Store:
             )
 
     def _begin_journal(self) -> Journal:
+        head = self.head()  # which takes a second: a journal is not to lie there without it
         named = os.environ.get(JOURNAL_VARIABLE)
         journal = Journal(
             Path(named) if named else journal_folder(self.config.rootpath),
@@ -157,7 +158,7 @@ class Store:
             f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.jsonl",
         )
         try:
-            journal.append(self.head())
+            journal.append(head)
         except StorageError:
             journal.close()
             raise
