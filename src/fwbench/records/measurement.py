@@ -216,7 +216,8 @@ class Measurement:
     @property
     def contended(self) -> bool:
         """True if a launch had to share its processors, or the only process."""
-        return bool(self.facts.contended) or self.facts.condition == CONTENDED
+        in_launches = self.facts.contended
+        return self.facts.condition == CONTENDED if in_launches is None else in_launches
 
     def values(self, name: str) -> tuple[float, ...]:
         """A figure of each launch; empty if one of them lacks it."""
