@@ -151,9 +151,8 @@ class Store:
 
     def _begin_journal(self) -> Journal:
         head = self.head()  # which takes a second: a journal is not to lie there without it
-        named = os.environ.get(JOURNAL_VARIABLE)
         journal = Journal(
-            Path(named) if named else journal_folder(self.config.rootpath),
+            Path(os.environ.get(JOURNAL_VARIABLE) or journal_folder(self.config.rootpath)),
             # To the microsecond: the newest one is found by its name.
             f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.jsonl",
         )
