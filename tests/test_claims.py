@@ -1,11 +1,13 @@
 """Claims in a test: their verdicts are right on any machine, and every dead end has a sentence."""
 
+import copy
 import math
 import random
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, pairwise
@@ -269,6 +271,37 @@ async def _yielded() -> AsyncIterator[int]:
 def test_what_makes_no_claim_is_refused(make: Callable[[], str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make()
+
+
+_SHUFFLED = random.Random(1).sample(range(999), 999)  # noqa: S311 (no secret)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "what"),
+    [
+        (np.ndarray.sort, np.array(_SHUFFLED), "puts in order, and finds in order from then on, "),
+        (list.sort, _SHUFFLED, "puts in order, and finds in order from then on, argument 1 (list)"),
+        (list.pop, _SHUFFLED, "takes elements from argument 1 (list)"),
+        (sum, iter(_SHUFFLED), "uses up argument 1 (list_iterator)"),
+    ],
+)
+def test_what_leaves_less_for_its_next_call_is_refused(
+    function: Callable[..., Any], value: Any, what: str
+) -> None:
+    """An array is sorted from the second call on, also for the other function."""
+    given = value if isinstance(value, Iterator) else copy.copy(value)
+    message = re.escape(what) + ".*so that later calls have less to do"
+    with pytest.raises(UsageError, match=message):
+        faster(function, than=lambda _: 0, args=(given,))
+
+
+@pytest.mark.parametrize(
+    "function", [random.shuffle, lambda into: into.fill(1), lambda numbers: numbers + 1]
+)
+def test_what_is_only_written_to_is_compared(function: Callable[..., Any]) -> None:
+    """And what every call changes anew."""
+    with suppress(CannotTell):
+        no_slower(function, than=function, args=(np.array(_SHUFFLED),), within="0.5s")
 
 
 def test_functions_that_do_nothing_are_not_compared() -> None:

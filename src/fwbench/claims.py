@@ -23,6 +23,8 @@ import random
 import statistics
 import sys
 import time
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +33,7 @@ from itertools import repeat
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.errors import CannotTell, ClaimFailed, UsageError
 from fwbench.frameworks.results import AwaitedResults
@@ -72,6 +75,9 @@ _SLOW_S, _SLOW_FACTOR = 4.5, 2.0
 
 #: No smaller level is asked for.
 _LEAST_LEVEL = 1e-9
+
+#: What an iterator gives that is used up.
+_END = object()
 
 #: Suggested time in addition, as a multiple of what would do in half of all cases.
 _SPARE = 2.0
@@ -315,7 +321,8 @@ class ClaimTest:
         Raises:
             ClaimFailed: it does not.
             CannotTell: neither is shown.
-            UsageError: a function returns what does nothing until it is awaited or iterated.
+            UsageError: a function returns what does nothing until it is awaited or iterated, or
+                leaves less to do for its next call.
         """
         with ExitStack() as stack:
             stack.enter_context(_untraced())
@@ -336,8 +343,7 @@ class ClaimTest:
     def _prepared(self) -> int:
         """Warm the functions up, and size their visits; the turns of a block."""
         for side in self._sides:
-            self._made(side, side.call)
-            _refuse_unfinished(side.name, side.latest)
+            self._call_first(side)
         results = AwaitedResults()
         results.look()  # what functions import is there by now
         if any(results.are_pending(side.latest) for side in self._sides):
@@ -352,6 +358,26 @@ class ClaimTest:
             side.lead_in = math.ceil(_LEAD_IN_S / call_s) if call_s < _LONG_S else 0
         both = zip(self._sides, calls_s, strict=True)
         return self._turns(sum((side.calls + side.lead_in) * call_s for side, call_s in both))
+
+    def _call_first(self, side: _Side) -> None:
+        """Call a function for the first time; refuse it if it leaves less to do for later calls."""
+        before = [*map(_content, side.args)]
+        self._made(side, side.call)
+        _refuse_unfinished(side.name, side.latest)
+        after = [*map(_content, side.args)]
+        for place, value in enumerate(side.args):
+            what = _taken(value, before[place], after[place])
+            if not what and _is_rearranged(before[place], after[place]):
+                self._made(side, side.call)
+                # Shuffled once more, it has as much to do; sorted, it has not.
+                is_settled = np.array_equal(after[place], _content(value))
+                what = "puts in order, and finds in order from then on," * is_settled
+            if what:
+                raise UsageError(
+                    f"{self._claim.text}: {side.name} {what} argument {place + 1} "
+                    f"({type(value).__name__}), so that later calls have less to do; copy it in "
+                    f"each call{' of both' * (len(self._sides) > 1)}"
+                )
 
     def _turns(self, turn_s: float) -> int:
         """The number of turns in a block, which is odd, from seconds of a turn."""
@@ -415,6 +441,33 @@ class ClaimTest:
 
 def _wait(results: AwaitedResults, side: _Side) -> None:
     results.wait(side.latest)
+
+
+def _content(value: Any) -> NDArray[Any]:
+    """Numbers that an argument holds, or the identities of its objects, where calls may change it.
+
+    Nothing of arrays of objects, and of what NumPy cannot sort.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufmMSU":
+        return value.flatten()
+    if isinstance(value, list | deque):
+        return np.array([*map(id, value)])
+    return np.array(value if isinstance(value, bytearray | array) else ())
+
+
+def _taken(value: Any, before: NDArray[Any], after: NDArray[Any]) -> str:
+    """Say how a call left less of an argument; empty if all is left."""
+    if after.size < before.size:
+        return "takes elements from"
+    is_file = hasattr(value, "seek")  # which a call may rewind
+    is_over = isinstance(value, Iterator) and not is_file and next(value, _END) is _END
+    return "uses up" * is_over
+
+
+def _is_rearranged(before: NDArray[Any], after: NDArray[Any]) -> bool:
+    """True if an argument holds the same in another order: what a buffer gets is nearly never."""
+    is_same = np.array_equal(before, after)
+    return not is_same and np.array_equal(np.sort(before), np.sort(after))
 
 
 def _is_coroutine(result: Any) -> bool:
@@ -489,8 +542,9 @@ def faster(
 
     Args:
         by: a factor from 1.
-        args: arguments of both functions, the same in every call: of what a call changes, as by
-            sorting it, later calls of both have what it has left.
+        args: arguments of both functions, the same in every call: of what a call changes later
+            calls of both have what it has left. What sorts its argument, or takes something from
+            it, is refused.
         level: the probability at most that the claim passes although it is false, and that it
             fails although it is true.
         within: how long it may take, from the first calls on; a call that has begun is not
