@@ -27,6 +27,8 @@ _FIRST = 2
 #: How many parameters a message names.
 _NAMED = 6
 
+_NARROW = re.compile(r"b?float(?:16|8)\w*")
+
 _COLORS = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -128,6 +130,41 @@ class ModelLearner(Learner):
                 f"give {self.takes}, or a function of the framework that returns one"
             )
         return made
+
+    def check_precision(self, dtypes: Iterable[Any]) -> None:
+        """Refuse a version that is built in a narrow dtype: it would be measured in another.
+
+        Args:
+            dtypes: of its parameters, or of what its layers compute in.
+
+        Raises:
+            DeclarationError: one of them is narrower than float32.
+        """
+        narrow = {found for dtype in dtypes for found in _NARROW.findall(str(dtype))}
+        if narrow and not isinstance(self.version.given, str):
+            raise DeclarationError(
+                f"{self.model.name} for {self.framework} is built in {some(sorted(narrow), 2)}, "
+                f"and this case is in {self.job.dtype}; build it in float32, as fwbench converts "
+                "models to the dtype of a case (--fw-dtype), or measure it as it is as a function "
+                "(fwbench.function)"
+            )
+
+    def refuse_compiled(self, part: object, ways: Sequence[str]) -> None:
+        """Refuse a version that is compiled: it would be recorded as another execution.
+
+        Args:
+            part: what is compiled.
+            ways: the executions to select instead.
+
+        Raises:
+            DeclarationError: always.
+        """
+        options = " or ".join(f"--fw-execution {way}" for way in ways)
+        raise DeclarationError(
+            f"{self.model.name} for {self.framework} is compiled already ({type(part).__name__}), "
+            f"and this case is {self.job.execution!r}; give the model as it is before that, and "
+            f"have fwbench compile it: {options}"
+        )
 
     def _by_name(self, name: str, named: Mapping[str, Callable[[str], Any]]) -> Any:
         package, _, model = name.partition(":")

@@ -180,3 +180,89 @@ def test_what_keras_layers_add_to_the_loss_is_minimised(
     project.write("test_it.py", _REGULARIZED)
     result = project.run("--fw-threads=1", f"--fw-execution={execution}", fw=framework)
     result.assert_outcomes(passed=1)
+
+
+#: Versions that would be recorded as another execution than they have, or as another dtype.
+_MISLABELLED = """
+import pytest
+from fwbench import Input, Model
+
+compiled, narrow, whole = (
+    Model(name, Input("batch", 4), batches=(2,)) for name in ("compiled", "narrow", "whole")
+)
+
+@compiled.implement("tensorflow")
+def _(tf):
+    class Net(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.last = tf.keras.layers.Dense(3)
+
+        @tf.function(jit_compile=True)
+        def call(self, x):
+            return self.last(x)
+
+    return Net()
+
+@narrow.implement("tensorflow")
+def _(tf):
+    layers = tf.keras.layers
+    return tf.keras.Sequential([tf.keras.Input((4,)), layers.Dense(3, dtype="mixed_bfloat16")])
+
+@whole.implement("tensorflow")
+def _(tf):
+    tf.keras.config.set_dtype_policy("mixed_bfloat16")
+    return tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3)])
+
+@compiled.implement("mxnet")
+def _(mx):
+    x, dense = mx.sym.var("x"), mx.gluon.nn.Dense(3, in_units=4)
+    return mx.gluon.SymbolBlock(dense(x), x, params=dense.collect_params())
+
+@narrow.implement("mxnet")
+def _(mx):
+    dense = mx.gluon.nn.Dense(3)
+    dense.cast("float16")
+    return dense
+
+@compiled.implement("jax")
+def _(jax):
+    return lambda own, x: x @ own, jax.numpy.ones((4, 3))
+
+@narrow.implement("jax")
+def _(jax):
+    return lambda own, x: x @ own, jax.numpy.ones((4, 3), "bfloat16")
+
+@pytest.mark.fwbench(compiled, narrow, whole)
+def test_it(case):
+    case.measure()
+"""
+
+_COMPILED = (
+    "is compiled already ({}), and this case is 'eager'; give the model as it is before that"
+)
+
+
+@pytest.mark.parametrize(
+    ("framework", "passed", "messages"),
+    [
+        if_installed("mxnet", 0, [_COMPILED.format("SymbolBlock"), "is built in float16, and"]),
+        if_installed(
+            "tensorflow", 0, [_COMPILED.format("Function"), *2 * ["is built in bfloat16, and"]]
+        ),
+        if_installed("jax", 1, ["is built in bfloat16, and this case is in float32"]),
+    ],
+)
+def test_versions_are_what_records_say(
+    project: Project, framework: str, passed: int, messages: list[str]
+) -> None:
+    """Neither compiled by the user where the record says eager, nor built in another dtype."""
+    project.write("test_it.py", _MISLABELLED)
+    execution = "jit" if framework == "jax" else "eager"
+    arguments = ("--fw-threads=1", f"--fw-execution={execution}", "--fw-dtype=float32")
+    result = project.run(*arguments, "--junitxml=junit.xml", fw=framework)
+    outcomes = result.parseoutcomes()
+    assert (outcomes.get("passed", 0), outcomes["failed"]) == (passed, len(messages))
+    texts = [each.text for each in project.outcomes().values() if each.kind == "failure"]
+    for message in messages:
+        assert any(message in text for text in texts), texts

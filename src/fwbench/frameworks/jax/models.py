@@ -48,6 +48,7 @@ class JaxModelLearner(ModelLearner):
         self._function, parameters = self.built(jax)
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(parameters)
         self._names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+        self.check_precision(np.asarray(leaf).dtype for _, leaf in leaves)
         self._parameters = self._as_tree(np.asarray(leaf) for _, leaf in leaves)
         self._update = update_of(self.job.training.optimizer)
         self._trained: Any = ()

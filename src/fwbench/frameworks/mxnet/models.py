@@ -51,8 +51,13 @@ class MXNetModelLearner(ModelLearner):
     def _build(self) -> None:
         mx.random.seed(SEED)
         self._net = self.built(mx)
+        if self.job.execution == "eager" and not self.job.as_reference:
+            for block in _blocks(self._net):
+                if isinstance(block, gluon.SymbolBlock):  # which MXNet calls as a graph
+                    self.refuse_compiled(block, ["hybridize"])
         with warnings.catch_warnings(action="ignore"):  # of what the user has initialised
             self._net.initialize(ctx=self._context)
+        self.check_precision(np.dtype(each.dtype).name for each in self._parameters.values())
         self._net.cast(self.job.dtype)
         if self.job.dtype == "float64":
             convert_attributes(_blocks(self._net), mx.nd.NDArray, _widened)

@@ -63,7 +63,18 @@ class TensorFlowModelLearner(ModelLearner):
             model = self.built(tf)
         finally:
             keras.config.set_dtype_policy(before)
+        self._check_built(model, before if policy not in _POLICIES.values() else None)
         return model if model.dtype_policy.name == policy else self._cast(model, policy)
+
+    def _check_built(self, model: Any, users: Any) -> None:
+        """Refuse what is compiled, or in a narrow policy: a layer's, or the user's for all."""
+        layers = [*model._flatten_layers()]  # noqa: SLF001 (`layers` has the top alone)
+        for layer in layers:
+            if isinstance(layer.call, tf.types.experimental.PolymorphicFunction):
+                self.refuse_compiled(layer.call, ["graph", "xla"])
+        if users is not None:
+            policies = [users, *(layer.dtype_policy for layer in layers)]
+            self.check_precision(policy.compute_dtype for policy in policies)
 
     def _cast(self, model: Any, policy: str) -> Any:
         """A model that was built before, layer by layer."""

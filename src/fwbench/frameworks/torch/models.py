@@ -101,6 +101,17 @@ def _is_sparse(module: nn.Module) -> bool:
     return isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse
 
 
+def _compiled_part(model: nn.Module) -> nn.Module | None:
+    """A module that is compiled: a part by ``torch.compile``, or the whole by TorchScript."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return model
+    for module in model.modules():
+        is_compiled = getattr(module, "_compiled_call_impl", None) is not None
+        if is_compiled or hasattr(module.forward, "_torchdynamo_orig_callable"):
+            return module
+    return None
+
+
 class TorchModelLearner(ModelLearner):
     """An ``nn.Module`` that is trained by ``torch.optim``."""
 
@@ -117,7 +128,11 @@ class TorchModelLearner(ModelLearner):
         self._device = training.device_of(job)
         self._dtype = training.parameters_dtype(job)
         torch.manual_seed(SEED)
-        self._module = self._in_dtype(self.built(torch, _NAMED))
+        built = self.built(torch, _NAMED)
+        if (compiled := _compiled_part(built)) is not None:
+            self.refuse_compiled(compiled, ["compile"])
+        self.check_precision(parameter.dtype for parameter in built.parameters())
+        self._module = self._in_dtype(built)
         self._forward = training.EXECUTIONS[job.execution](self._module)
         self._dropouts = Dropouts(self._module.modules())
         self._precision = training.precision_of(job)
