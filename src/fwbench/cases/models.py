@@ -71,10 +71,9 @@ class _Answers(RepeatedWork):
                 f"the model returned {count(len(on_host), 'result')}, and {len(expected)} in "
                 f"{self._reference.by}; return the same"
             )
-        results, by = self._learner.restored(on_host), self._reference.by
         errors = [
-            verify.compare(actual, right, self.allowed, f"run of {by}").largest
-            for actual, right in zip(results, expected, strict=True)
+            self._reference.deviation(actual, right, self.allowed).largest
+            for actual, right in zip(self._learner.restored(on_host), expected, strict=True)
         ]
         return self._reference.facts() | CaseFacts(
             parameters=self._reference.parameters,

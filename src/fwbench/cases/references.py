@@ -161,7 +161,8 @@ class InFloat64(Reference):
     drops_out = differs_in_training
     advice = (
         ". Where the model draws random numbers, draw them in layers of dropout, or at a rate in "
-        "an attribute with `drop` in its name: the check sets these rates to 0"
+        "an attribute with `drop` in its name: the check sets these rates to 0. Where it computes "
+        "in a narrower dtype by itself, as under autocast, declare tolerance= of the Model"
     )
 
     @cached_property
@@ -215,7 +216,23 @@ class InFloat64(Reference):
         flops, expected = self._flops, self.answers(changed=False)
         self._flops = flops  # of steps
         allowed = verify.LOGIT_TOLERANCES[dtype] * of.model.tolerance
-        verify.compare(learner.logits(inputs), expected[0], allowed, f"run of {self.by}")
+        self.deviation(learner.logits(inputs), expected[0], allowed)
+
+    def deviation(
+        self, actual: NDArray[Any], expected: NDArray[Any], allowed: float
+    ) -> verify.Deviation:
+        """Deviation of a result from that of the run in float64.
+
+        Raises:
+            WrongResult: it is larger than allowed.
+        """
+        try:
+            return verify.compare(actual, expected, allowed, f"run of {self.by}")
+        except WrongResult as error:
+            raise WrongResult(
+                f"{error}; if the model computes in a narrower dtype by itself, as under autocast, "
+                "declare tolerance= of the Model"
+            ) from None
 
     def _own_answers(self) -> list[NDArray[Any]]:
         """For both batches, one after the other."""
