@@ -104,6 +104,9 @@ class FrameworkBroken(FrameworkUnavailable):
 class VerificationError(FwbenchError):
     """The work that a framework did is not the requested work."""
 
+    #: Whether the message says it all, without a clause on what was verified.
+    is_whole = False
+
 
 class WrongResult(VerificationError):
     """A result differs from the NumPy reference by more than the tolerance of its dtype."""

@@ -4,6 +4,8 @@ import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,13 @@ def _kept_by_address(x: Any) -> Any:
     return _LATEST.setdefault(x.ctypes.data, (x, 2 * x))[1]
 
 
+class _Awaited:
+    """Its work is done when it is awaited."""
+
+    def __await__(self) -> Any:
+        yield
+
+
 @pytest.mark.parametrize(
     ("f", "changes", "error", "said"),
     [
@@ -176,12 +185,16 @@ def _kept_by_address(x: Any) -> Any:
             lambda x: np.ones(3),
             {},
             WrongResult,
-            "for some inputs: made returned the same for other inputs; .* constant=True if it may",
+            "^made returned the same for other inputs; .* constant=True if it may",
         ),
         (lambda x: np.ones(3), {"random": True}, WrongResult, "constant=True if it may, or draw"),
         (_kept_by_address, {}, WrongResult, "results are kept from earlier calls"),
         (lambda x: x.__iadd__(1), {}, WrongResult, "the work changed input 0: .* changes="),
         (lambda x: [object()], {}, UnreadableResult, "return arrays, numbers and texts, or"),
+        (lambda x: map(abs, x), {}, UnreadableResult, "iterate it within the function, as by `li"),
+        (lambda x: _Awaited(), {}, UnreadableResult, "await it within the function"),
+        (lambda x: [Fraction(1, 2)], {}, UnreadableResult, "return floats or whole numbers in pla"),
+        (lambda x: Decimal(1), {}, UnreadableResult, "return floats or whole numbers in place of"),
         (abs, {"changes": 1}, DeclarationError, "change its argument 1, and has 1, from 0 on"),
         (
             abs,
@@ -348,6 +361,27 @@ def test_sides_whose_results_differ(
     assert facts.different_results is not None
     assert re.search(said, facts.different_results), facts.different_results
     assert facts.side_error is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_columns_of_data_frames_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renamed one is another result, except to a framework that knows no names."""
+    pandas = pytest.importorskip("pandas")
+
+    def framed(*names: str) -> Function:
+        return made(lambda x: [pandas.DataFrame(dict.fromkeys(names, x)), pandas.Series(x)])
+
+    def named(name: str) -> Function:
+        return made(lambda x: pandas.Series(x, name=name))
+
+    assert _sides(monkeypatch, framed("a", "b"), framed("a", "b")).different_results is None
+    told = _sides(monkeypatch, framed("a", "b"), framed("a", "c")).different_results
+    assert told is not None
+    assert "is [['a', 'c'] of float32[4, 2], float32[4]], and the base's result [['a', 'b']" in told
+    assert _sides(monkeypatch, named("a"), named("b")).different_results is not None
+    monkeypatch.delenv(SIDE_VARIABLE)
+    _verified(framed("a", "b"))
+    _verified(made(lambda x: [np.stack([x, x], 1), x]), framework="other")
 
 
 @pytest.mark.usefixtures("folder")

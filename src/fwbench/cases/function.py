@@ -9,10 +9,12 @@ Of a large result a sample is left, and what its numbers add up to.
 
 import copy
 import dataclasses
+import inspect
+import numbers
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
@@ -39,6 +41,9 @@ _ALLOWED_MORE = "; if rounding explains it, declare terms=, tolerance= or compar
 
 #: The place of an array in the form of a result.
 _ARRAY = "\N{BULLET}"
+
+#: Characters before and after the names of columns, which are in ASCII there.
+_LABELS = "\N{LEFT-POINTING ANGLE BRACKET}\N{RIGHT-POINTING ANGLE BRACKET}"
 
 #: As many bytes of a result are left, at most.
 _KEPT_BYTES = 4 * 2**20
@@ -99,7 +104,23 @@ def taken_apart(result: Any, leaves: list[Any]) -> str:
         inside = ", ".join(taken_apart(value, leaves) for value in result)
         return f"[{inside}]" if isinstance(result, list) else f"({inside})"
     leaves.append(result)
-    return _ARRAY
+    return _labels(result) + _ARRAY
+
+
+def _labels(result: Any) -> str:
+    """The names of the columns of a data frame, or of a series; empty for anything else."""
+    if type(result).__module__.partition(".")[0] not in ("pandas", "polars"):
+        return ""
+    names = getattr(result, "columns", getattr(result, "name", None))
+    if names is None:
+        return ""
+    listed = names.tolist() if hasattr(names, "tolist") else names
+    return f"{_LABELS[0]}{listed!a} of {_LABELS[1]}"
+
+
+def _unlabelled(form: str) -> str:
+    """A form without the names of columns."""
+    return re.sub("{}.*?{}".format(*_LABELS), "", form)
 
 
 def _text(result: Any) -> str | None:
@@ -156,6 +177,17 @@ def _made_again(result: Any, arrays: Iterator[NDArray[Any]]) -> Any:
     return next(arrays)
 
 
+def _remedy(leaf: Any) -> str:
+    """The change to a function that returns something that is not an array."""
+    if inspect.isawaitable(leaf):
+        return "await it within the function (`asyncio.run(...)`), and return what that gives"
+    if isinstance(leaf, Iterator | AsyncIterator):
+        return "iterate it within the function, as by `list(...)`, and return that"
+    if isinstance(leaf, numbers.Number):
+        return "return floats or whole numbers in place of it, as by `float(...)`"
+    return "return arrays, numbers and texts, or tuples, lists, dicts and dataclasses of them"
+
+
 def check_form(actual: str, expected: str, by: str) -> None:
     """Check that results have the same form.
 
@@ -167,7 +199,7 @@ def check_form(actual: str, expected: str, by: str) -> None:
 
 
 def _short(text: str) -> str:
-    shown = text.replace(_ARRAY, "array")
+    shown = text.replace(_ARRAY, "array").translate(dict.fromkeys(map(ord, _LABELS)))
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
 
 
@@ -375,10 +407,7 @@ class FunctionWork(Forward):
         try:
             return np.array(read_result(self.framework, leaf))
         except UnreadableResult as error:
-            raise UnreadableResult(
-                f"{error}; return arrays, numbers and texts, or tuples, lists, dicts and "
-                "dataclasses of them"
-            ) from None
+            raise UnreadableResult(f"{error}; {_remedy(leaf)}") from None
 
     def _read(self, result: Any) -> list[NDArray[Any]]:
         return self._returned(result).values
@@ -471,10 +500,12 @@ class FunctionWork(Forward):
         tries = (self._called(self._drawn(seed)) for seed in range(2, 2 + _TRIES))
         if all(other.equals(first) for other in tries):
             do = "draw" if self.function.random else "use all inputs"
-            raise WrongResult(
+            error = WrongResult(
                 f"{self.function.name} returned the same for other inputs; declare constant=True "
                 f"if it may, or {do} in every call"
             )
+            error.is_whole = True
+            raise error
 
     def _held(
         self, returned: Returned, expected: Returned, allowed: float, by: str
@@ -518,7 +549,8 @@ class FunctionWork(Forward):
             other = Kept.read(file)
             if other.inputs == own.inputs:
                 with verify.within(f"{self.framework.name} and {name} do not compute the same"):
-                    check_form(own.loose, other.loose, f"result of {name}")
+                    mine, others = (_unlabelled(each.loose) for each in (own, other))
+                    check_form(mine, others, f"result of {name}")
                     self._held_kept(returned, own, other, f"result of {name}")
             break
         there = shelf.other_side()

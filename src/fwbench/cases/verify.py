@@ -176,6 +176,8 @@ def within(context: str) -> Iterator[None]:
     try:
         yield
     except VerificationError as error:
+        if error.is_whole:
+            raise
         raise type(error)(f"{context}: {error}") from None
 
 
