@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import probes
 from fwbench.cases.case import Case
+from fwbench.cases.inputs import OPERAND_CACHE
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.probes import forward_memory, memory, profile
 from fwbench.errors import ProbeError, WrongResult
@@ -31,7 +32,7 @@ from fwbench.workloads import mlp
 from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
 from support import fake_learner
 from support.fake_learner import FakeLearner, Trainer
-from support.fakes import assert_not_recorded, case_of, cell
+from support.fakes import assert_not_recorded, case_of, cell, operation
 
 pytestmark = pytest.mark.usefixtures("load")
 
@@ -150,6 +151,17 @@ def test_the_peak_is_that_of_calls(framework: Holding) -> None:
     assert (measured.above_bytes, measured.calls_bytes) == (40, 30)
     assert len(framework.called) == 3
     assert Memory.checked(dict(measured)) == measured
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_numbers_that_inputs_are_placed_from_are_not_kept(
+    framework: Holding, direction: str
+) -> None:
+    """They would be a part of the peak, in float64: the calls of this process are all there are."""
+    OPERAND_CACHE.arrays("another case's", lambda: [np.zeros(3)])
+    kept_bytes = OPERAND_CACHE.size_bytes
+    probe_case(memory, case_of, cell(operation(name="drawn_once"), direction=direction), framework)
+    assert OPERAND_CACHE.size_bytes == kept_bytes
 
 
 def test_arrays_saved_for_a_gradient_are_counted(framework: Holding) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from fwbench.cases import verify
 from fwbench.cases.case import Case, computing_cpus
-from fwbench.cases.inputs import read_result
+from fwbench.cases.inputs import OPERAND_CACHE, read_result
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.sampling import RepeatedCall, sampled
@@ -100,7 +100,8 @@ def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
     framework = case.framework
     device_peak_bytes = framework.watch_memory(case.cell.device)
     host = PeakMemory()
-    bound = bind()
+    with OPERAND_CACHE.keeping_nothing():  # a call has its inputs alone, not what they were
+        bound = bind()
     gc.collect()
     bound_bytes = host.restart()
     for _ in range(_CALLS):
