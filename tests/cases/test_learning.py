@@ -458,6 +458,34 @@ class WeightsAlone(Saved):
         self._descents = [Descent(self.job.training.optimizer, array) for array in self.arrays]
 
 
+class _OfAYoungTraining(Saved):
+    """Counts its steps since the last reset."""
+
+    steps = 0
+
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.steps = 0
+
+    def step(self, *batch: Any) -> Any:
+        self.steps += 1
+        return super().step(*batch)
+
+
+class SavedEarly(_OfAYoungTraining):
+    def save(self, folder: Path) -> None:
+        self.clock.spend(2.0**-4)
+        if self.steps <= 2:
+            super().save(folder)
+
+
+class RestoredEarly(_OfAYoungTraining):
+    def restore(self, folder: Path) -> None:
+        self.clock.spend(2.0**-4)
+        if self.steps <= 2:
+            super().restore(folder)
+
+
 checkpoints = pytest.mark.parametrize("workload", mlp.checkpoints, ids=lambda work: str(work.name))
 
 
@@ -491,6 +519,15 @@ def test_a_checkpoint_that_does_not_restore_is_found(
     workload: Any, kind: Any, message: str
 ) -> None:
     """Weights that never left memory, that stay in files or learners, and lost moments."""
+    fails(case(Trainer(kind=kind), workload), WrongTraining, message)
+
+
+@pytest.mark.parametrize(
+    ("workload", "kind"), [*zip(mlp.checkpoints, (SavedEarly, RestoredEarly), strict=True)]
+)
+def test_a_checkpoint_that_was_left_out_in_timed_calls_is_found(workload: Any, kind: Any) -> None:
+    """All others follow on a reset: an interval of steps is then never over."""
+    message = "in the last timed call: .*other weights than were saved in its files"
     fails(case(Trainer(kind=kind), workload), WrongTraining, message)
 
 

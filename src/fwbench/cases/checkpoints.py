@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.cases.inputs import Change
+from fwbench.cases.inputs import Change, digest
 from fwbench.cases.training import FolderCase
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongTraining
@@ -60,10 +59,22 @@ class _Checkpoint(Work):
         return self._verified()
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
+        self._verify_last()
         facts = CaseFacts()
         for _ in turns(self._others):
             facts = self._verified()
         return facts
+
+    def _verify_last(self) -> None:
+        """The last call has saved, or restored, weights that a step has changed before it.
+
+        What is verified otherwise follows on a reset, which timed calls never do.
+        """
+        with verify.within("in the last timed call"):
+            if self.run is self._save:
+                self._check_restored(_digests(self._saving))
+            else:
+                self._check_weights(self._written)
 
     def _others(self, seed: int) -> Change:
         batches = self._batches[:1]
@@ -91,6 +102,7 @@ class _Checkpoint(Work):
         for weights in (earlier, latest):
             self._exchange()
             self._check_restored(weights)
+        self._written = latest
         shutil.rmtree(self._other)
         expected, actual = (
             learner.losses([learner.step(*learner.place(batch)) for batch in later])
@@ -110,8 +122,8 @@ class _Checkpoint(Work):
             loss_tolerance=tolerance,
         )
 
-    def _saved(self, batches: Sequence[Batch]) -> list[NDArray[Any]]:
-        """The weights of a checkpoint after a training on these batches.
+    def _saved(self, batches: Sequence[Batch]) -> list[int]:
+        """Digests of the weights of a checkpoint after a training on these batches.
 
         Its files are those that are there when the call is over: what writes on writes elsewhere.
         """
@@ -121,7 +133,7 @@ class _Checkpoint(Work):
         shutil.copytree(self._folder, there)
         shutil.rmtree(self._folder)
         there.rename(self._folder)
-        return _copied(self._saving)
+        return _digests(self._saving)
 
     def _exchange(self) -> None:
         """Let each of both checkpoints take the place of the other."""
@@ -133,7 +145,7 @@ class _Checkpoint(Work):
         ):
             source.rename(target)
 
-    def _check_restored(self, expected: Sequence[NDArray[Any]]) -> None:
+    def _check_restored(self, expected: Sequence[int]) -> None:
         try:
             self._restore()
         except Exception as error:
@@ -141,9 +153,10 @@ class _Checkpoint(Work):
                 "nothing can be restored from the files that were there when a checkpoint was "
                 f"saved ({type(error).__name__}): write all of them within the call"
             ) from error
-        restored = _copied(self._restoring)
-        equal = all(map(np.array_equal, restored, expected))
-        if not equal or len(restored) != len(expected):
+        self._check_weights(expected)
+
+    def _check_weights(self, expected: Sequence[int]) -> None:
+        if _digests(self._restoring) != expected:
             raise WrongTraining(
                 "a restored checkpoint has other weights than were saved in its files; write all "
                 "of them in each save, and read the files in each restore"
@@ -155,8 +168,9 @@ class _Checkpoint(Work):
             learner.step(*learner.place(batch))
 
 
-def _copied(learner: Learner) -> list[NDArray[Any]]:
-    return [np.array(array) for array in learner.weights()]
+def _digests(learner: Learner) -> list[int]:
+    """Digests of its weights, of each array one."""
+    return [digest(np.asarray(array)) for array in learner.weights()]
 
 
 def _files(folder: Path) -> list[Path]:
