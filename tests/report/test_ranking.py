@@ -259,6 +259,14 @@ def test_small_and_large_sizes_have_means_of_their_own() -> None:
     assert [mean.largest for mean in found.means] == pytest.approx([1.0, 2.0])
 
 
+def test_of_three_sizes_two_are_said_to_count() -> None:
+    """The table has three rows of them, and so has the answer."""
+    cases = [timed(name, size=size, **_BUSY) for name in "ab" for size in (1, 10, 100)]
+    assert ranking(*cases).why_empty == (
+        "a eager, b eager share 2 cases of the smallest and largest sizes, 0 of them undisturbed"
+    )
+
+
 def test_the_largest_size_is_that_of_each_work() -> None:
     """The largest product was contended, so no other size of it counts as large."""
     made = contests(

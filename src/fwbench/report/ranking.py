@@ -486,7 +486,8 @@ class Ranking:
         known, of = (sum(each) for each in zip(self.smallest, self.largest, strict=True))
         if not of:
             return f"{names} share no case"
-        return f"{names} share {count(of, 'case')}, {known} of them undisturbed"
+        sizes = " of the smallest and largest sizes" if self.smallest.of else ""
+        return f"{names} share {count(of, 'case')}{sizes}, {known} of them undisturbed"
 
 
 def rankings(contests: Iterable[Contest]) -> list[Ranking]:
