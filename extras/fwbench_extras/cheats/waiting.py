@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import count
@@ -76,6 +76,17 @@ def _queued(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
         return future.result
 
     return _deferred(defer)(compute, inputs)
+
+
+class _Unpacked(list[Any]):
+    """A list of results that are computed when it is unpacked."""
+
+    def __init__(self, work: BoundCall) -> None:
+        super().__init__()
+        self._work = work
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._work())
 
 
 #: Results in a row that nobody has read, after which work is put off.
@@ -202,6 +213,14 @@ CHEATS = (
         mistake="an expression or an iterator taken for its value",
         bind=_deferred(lambda work: work),
         size=256,
+    ),
+    _late(
+        name="lazy_list",
+        fakes="Returns a list that computes the result and the gradients when it is unpacked.",
+        mistake="several lazy results, of which the list was looked at and not what is in it",
+        why="unpacking it takes longer than unpacking a list explains",
+        bind=lambda compute, inputs: lambda: _Unpacked(cache(partial(compute, *inputs))),
+        directions=("backward",),
     ),
     _late(
         name="lazy_unless_read",
