@@ -295,6 +295,18 @@ def test_what_leaves_less_for_its_next_call_is_refused(
         faster(function, than=lambda _: 0, args=(given,))
 
 
+def test_a_buffer_that_holds_the_result_in_another_order_may_be_passed_empty() -> None:
+    """Nobody can tell it from an array that is sorted in place."""
+
+    def fill(into: np.ndarray) -> None:
+        into[:] = range(len(_SHUFFLED))
+
+    with pytest.raises(UsageError, match="or pass zeros if the calls only write it"):
+        no_slower(fill, than=fill, args=(np.array(_SHUFFLED),), within="0.5s")
+    with suppress(CannotTell):
+        no_slower(fill, than=fill, args=(np.zeros_like(_SHUFFLED),), within="0.5s")
+
+
 @pytest.mark.parametrize(
     "function", [random.shuffle, lambda into: into.fill(1), lambda numbers: numbers + 1]
 )

@@ -366,17 +366,18 @@ class ClaimTest:
         _refuse_unfinished(side.name, side.latest)
         after = [*map(_content, side.args)]
         for place, value in enumerate(side.args):
-            what = _taken(value, before[place], after[place])
+            what, others = _taken(value, before[place], after[place]), ""
             if not what and _is_rearranged(before[place], after[place]):
                 self._made(side, side.call)
                 # Shuffled once more, it has as much to do; sorted, it has not.
                 is_settled = np.array_equal(after[place], _content(value))
                 what = "puts in order, and finds in order from then on," * is_settled
+                others = ", or pass zeros if the calls only write it"
             if what:
                 raise UsageError(
                     f"{self._claim.text}: {side.name} {what} argument {place + 1} "
                     f"({type(value).__name__}), so that later calls have less to do; copy it in "
-                    f"each call{' of both' * (len(self._sides) > 1)}"
+                    f"each call{' of both' * (len(self._sides) > 1)}{others}"
                 )
 
     def _turns(self, turn_s: float) -> int:

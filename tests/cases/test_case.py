@@ -436,7 +436,7 @@ def test_threads_that_the_work_sets_are_refused() -> None:
         return 2.0 * x
 
     case = case_of(cell(operation(alone)), framework)
-    fails(case, VerificationError, "^fake computes with .* threads by now, and was asked for 2: ")
+    fails(case, VerificationError, "^fake computes with .* threads by now, and began with 2: ")
 
 
 def test_an_error_of_the_framework_is_passed_on() -> None:

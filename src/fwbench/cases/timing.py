@@ -277,17 +277,17 @@ def check_functions() -> None:
             )
 
 
-def check_threads(framework: Framework, asked: int | None) -> None:
+def check_threads(framework: Framework, begun_with: int | None) -> None:
     """Check that a framework still computes with the threads that it began with.
 
     Raises:
         VerificationError: it does not.
     """
     actual = framework.threads()
-    if asked is not None and actual is not None and asked != actual:
+    if begun_with is not None and actual is not None and begun_with != actual:
         raise VerificationError(
-            f"{framework.name} computes with {count(actual, 'thread')} by now, and was asked for "
-            f"{asked}: what is measured, or was in this process before, has set it, and times "
+            f"{framework.name} computes with {count(actual, 'thread')} by now, and began with "
+            f"{begun_with}: what is measured, or was in this process before, has set it, and times "
             "would not compare; let it be, and choose --fw-threads instead"
         )
 
