@@ -188,8 +188,18 @@ def test_a_change_takes_as_many_pairs_as_its_evidence(change: float, verdict: st
     assert sequential.more_pairs(*enough, RULES, _CASES) == 0
     open_ = _minimum(sequential.judge(*few, RULES, _CASES))
     assert (open_.verdict, open_.visible) == (Verdict.INCONCLUSIVE, None)
-    assert "looks changed" in open_.reason
+    assert open_.reason == "looks changed, but chance alone could explain it"
     assert sequential.verdict_so_far(*enough, RULES, _CASES) == verdict
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_second_speed_of_some_pairs_is_named_where_most_look_changed(sign: int) -> None:
+    """Of ten pairs three go the other way, as far: bounds without them would be a riddle."""
+    contender = [math.exp(sign * log) for log in [0.3] * 5 + [-0.5] * 3 + [0.3] * 2]
+    pair = sample(values_s=[1.0] * 10), sample(values_s=contender)
+    result = _minimum(sequential.judge(*pair, RULES, _CASES))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.reason.endswith("could explain it: 3 of 10 pairs say the opposite")
 
 
 def test_a_verdict_with_luck_takes_fewer_pairs_than_usual() -> None:

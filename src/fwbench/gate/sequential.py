@@ -346,7 +346,7 @@ class MetricTest(Sequential):
             return verdict, "", visible
         sharp = visible is not None and visible <= self.resolution
         if self.looks_changed(differences):
-            reason = "looks changed, but chance alone could explain it"
+            reason = self._chance(differences)
         elif self._is_lopsided(differences):
             reason = self._second_speed(differences)
         elif sharp and self._is_within(differences, self.resolution):
@@ -385,6 +385,12 @@ class MetricTest(Sequential):
         usual = median(np.abs(differences - median(differences)))
         far = max(self.resolution, _OUTLIER * usual)
         return int(np.sum(differences > far)), int(np.sum(differences < -far))
+
+    def _chance(self, differences: Floats) -> str:
+        reason = "looks changed, but chance alone could explain it"
+        if number := int(np.sum(differences * median(differences) < 0)):
+            reason += f": {number} of {differences.size} {self.words[0]} say the opposite"
+        return reason
 
     def _second_speed(self, differences: Floats) -> str:
         slower, faster = self._outliers(differences)
