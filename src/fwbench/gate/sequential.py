@@ -314,7 +314,9 @@ class MetricTest(Sequential):
             return Verdict.IMPROVED
         if self.looks_changed(differences):
             return None
-        return Verdict.UNCHANGED if self._is_within(differences, self.early_resolution) else None
+        is_within = self._is_within(differences, self.early_resolution)
+        is_sharp = is_within and self._would_show(differences) <= self.resolution
+        return Verdict.UNCHANGED if is_sharp else None
 
     def looks_changed(self, differences: Floats) -> bool:
         """True if the pairs' median is beyond the threshold, proven or not."""
@@ -357,17 +359,26 @@ class MetricTest(Sequential):
 
     def _visible(self, differences: Floats, verdict: Verdict | None) -> float | None:
         """The smallest slow-down that would have shown, as a logarithm; None if none would."""
-        if not self.metric.is_time and verdict is Verdict.UNCHANGED:
-            return self.threshold
-        bound = interval(differences, self.rules.confidence)[1]
-        if self.metric.is_time and verdict is Verdict.UNCHANGED:
-            # More pairs would have followed, had it been slower by that.
-            return max(self.threshold, bound)
+        if verdict is Verdict.UNCHANGED:
+            return self._would_show(differences)
         visible = detectable(differences, self.margin, self.threshold, self.needed, self.rules.seed)
         if visible is None or verdict is not None or not self.metric.is_time:
             return visible
         # What cannot be excluded, and was not found, would not have shown.
+        bound = interval(differences, self.rules.confidence)[1]
         return max(visible, bound) if math.isfinite(bound) else None
+
+    def _would_show(self, differences: Floats) -> float:
+        """The smallest slow-down of an unchanged case that would have shown, as a logarithm.
+
+        More pairs would have followed, had it been slower by its bound. And of what is slower by
+        the threshold every second median is below that: it has to be above by as much as medians
+        are uncertain.
+        """
+        if not self.metric.is_time:
+            return self.threshold
+        bound = interval(differences, self.rules.confidence)[1]
+        return max(bound, self.threshold + bound - median(differences))
 
     def _is_within(self, differences: Floats, change: float) -> bool:
         """True if a change by this is excluded in both directions; of a time alone that counts."""
