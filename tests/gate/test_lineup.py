@@ -131,7 +131,7 @@ def test_a_case_that_stalls_is_measured_alone(
 
 def _resumed(lineup: Lineup) -> Lineup:
     """The same in another call, with the launches of the first."""
-    sides, job = lineup._sides, lineup._job
+    sides, job = lineup.sides, lineup.job
     again = Lineup(sides, [], Environments(job.folder), RowJob(job.folder, job.seed), [].append)
     assert again.earlier(lambda _: True)
     return again

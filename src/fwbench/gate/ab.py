@@ -29,8 +29,8 @@ import numpy as np
 
 from fwbench.errors import DifferentSettings, UsageError, some
 from fwbench.gate import sequential
-from fwbench.gate.launches import EXAMINED, measured_by_then, notes_on_times, parsed, start
-from fwbench.gate.patience import PairCutShort, Patience
+from fwbench.gate.launches import SideLauncher, measured_by_then, notes_on_times, parsed
+from fwbench.gate.patience import PairCutShort
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
     SampleSet,
@@ -63,7 +63,6 @@ from fwbench.records.units import count, duration
 from fwbench.terms.names import without_environment
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
-from fwbench.workers.environments import Environments
 
 
 @dataclass(frozen=True)
@@ -417,31 +416,15 @@ def refuse_launching(arguments: Sequence[str]) -> None:
             )
 
 
-class Launcher:
+class Launcher(SideLauncher[ComparisonJob]):
     """Measures pairs of launches of base and contender; one that dies is repeated, once."""
 
-    def __init__(
-        self,
-        sides: Sequence[Side],
-        arguments: Sequence[str],
-        environments: Environments,
-        job: ComparisonJob,
-        say: Callable[[str], object],
-        watching: session.Watching = nullcontext,
-    ) -> None:
-        self._sides = sides
-        self._arguments = arguments
-        self._environments = environments
-        self._job = job
-        self._say = say
-        self.patience = Patience(say)
-        self._watching = watching
-        self._earlier = [*job.earlier]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._earlier = [*self.job.earlier]
         self._first: Sequence[SampleSet] = ()
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
-        self._origins: dict[int, Mapping[str, Any]] = {}
-        self._apart: dict[str, str] = {}  # what cannot take turns, and why
         self._tried_alone: set[str] = set()
         self._took_s: list[list[Mapping[str, float]]] = [[], []]  # by side
         self._referee: Referee | None = None  # of the launches that were the last, if by turns
@@ -465,7 +448,7 @@ class Launcher:
     def notes(self) -> list[str]:
         """Notes on tests that take no turns, and on what launches take."""
         why: dict[str, list[str]] = defaultdict(list)
-        for key, reason in self._apart.items():
+        for key, reason in self.apart.items():
             why[reason].append(key)
         notes = [
             f"{some(keys)}: no turns, since {reason}; compared by launches one after the other"
@@ -475,11 +458,11 @@ class Launcher:
 
     def _named(self, side: int, run: SampleSet, keys: Collection[str] | None) -> SampleSet:
         lost = {key: "failed" for key in keys or () if key not in run.samples}
-        return replace(run, name=self._sides[side].name, unmeasured={**lost, **run.unmeasured})
+        return replace(run, name=self.sides[side].name, unmeasured={**lost, **run.unmeasured})
 
     def _refuse_differences(self, first: SampleSet, run: SampleSet) -> None:
         """Refuse to go on with kept launches if what they were measured with has changed."""
-        differences = refuse_differences(first, run, FACTS) if self._job.earlier else ()
+        differences = refuse_differences(first, run, FACTS) if self.job.earlier else ()
         if differences:
             raise DifferentSettings(
                 f"the kept launches of {run.name} were measured with other settings: "
@@ -508,7 +491,7 @@ class Launcher:
         self._origins |= {
             side: session.origin_of(value) for side, value in enumerate(values) if value
         }
-        return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
+        return self.job.save(sides, ratios, keys, time.monotonic() - start_s)
 
     def _repeated(
         self, keys: Collection[str] | None, seed: int, results: Sequence[Path]
@@ -519,8 +502,8 @@ class Launcher:
         died = [number for number, ended in enumerate(done) if session.has_died(ended)]
         for number in died:
             how = ending(done[number], self._ended_at(number))
-            self._say(
-                f"a launch of {self._sides[number].name} has died ({how}): its pair is repeated, "
+            self.say(
+                f"a launch of {self.sides[number].name} has died ({how}): its pair is repeated, "
                 "one launch after the other, in case both need too much memory"
             )
             self._takes_turns = False
@@ -540,7 +523,7 @@ class Launcher:
             nodeids.update(nodeids_in(value))
         failed = [_failed(value) for value in values]
         new = {*failed[0], *failed[1]} - self._tried_alone
-        tried = new | {key for key in self._apart if keys is None or key in keys}
+        tried = new | {key for key in self.apart if keys is None or key in keys}
         if not tried:
             return
         self._tried_alone |= new
@@ -548,22 +531,17 @@ class Launcher:
             path.unlink(missing_ok=True)
         self._one_by_one(partial(self._started, tried, seed), results, seed)
         for side, path in enumerate(results):
-            alone = parsed(self._sides[side], path) if path.is_file() else {"benchmarks": []}
+            alone = parsed(self.sides[side], path) if path.is_file() else {"benchmarks": []}
             measured = {*map(_key_of, alone["benchmarks"])} - _failed(alone).keys()
             for key in measured & new & failed[side].keys():
                 self._set_apart(key, f"{failed[side][key]} while both sides had it, and not alone")
             values[side] = _with_apart(values[side], alone, tried)
 
-    def _set_apart(self, key: str, reason: str) -> None:
-        if key not in self._apart:
-            self._apart[key] = reason
-            self._say(f"{key} cannot take turns: {reason}; it is compared by launches")
-
     def _values(
         self, number: int, done: Finished, results: Path, keys: Collection[str] | None
     ) -> dict[str, Any] | None:
         """The JSON of a launch; None if it has measured nothing, and may have."""
-        side = self._sides[number]
+        side = self.sides[number]
         if results.is_file() and done.status in session.RAN:
             return parsed(side, results)
         # A change may bring the first benchmarks. And of what could be measured once, that it
@@ -591,16 +569,16 @@ class Launcher:
             return self._one_by_one(partial(self._started, keys, seed), results, seed), {}
         in_turns = self._taking_turns(keys)
         if in_turns is not None and not in_turns:
-            return [_NOT_STARTED] * len(self._sides), {}
+            return [_NOT_STARTED] * len(self.sides), {}
         start = partial(self._started, in_turns, seed)
         with scratch.folder() as folder, ExitStack() as running:
             referee = self._referee = Referee(
                 folder,
-                len(self._sides),
+                len(self.sides),
                 Effort(self._is_enough),
                 seed,
                 used_s=lambda side: processors_s(children[side].program.process.pid),
-                tell=partial(self.patience.tell, [side.name for side in self._sides]),
+                tell=partial(self.patience.tell, [side.name for side in self.sides]),
             )
             children = {
                 side: running.enter_context(start(side, results[side], referee.variables(side)))
@@ -638,17 +616,17 @@ class Launcher:
             results[side].unlink(missing_ok=True)
             with start(side, results[side], {}) as child:
                 if self._first:  # one pair is measured whatever the budget
-                    self.patience.wait(self._sides[side].name, child)
+                    self.patience.wait(self.sides[side].name, child)
             done[side] = child.done
         return [done[0], done[1]]
 
     def _taking_turns(self, keys: Collection[str] | None) -> Collection[str] | None:
         """The cases of a launch by turns; None for all."""
-        if not self._apart:
+        if not self.apart:
             return keys
         # Those that failed are run, too: deselected ones would have no reason.
         every = {*self._nodeids[0], *self._nodeids[1], *self._tried_alone}
-        return (every if keys is None else {*keys}) - self._apart.keys()
+        return (every if keys is None else {*keys}) - self.apart.keys()
 
     def _is_enough(self, key: str, contest: CaseVisits) -> bool:
         return is_enough(self._medians[key], contest)
@@ -661,22 +639,14 @@ class Launcher:
         results: Path,
         variables: Mapping[str, str],
     ) -> AbstractContextManager[session.ChildSession]:
-        return start(
-            self._sides[side],
-            self._arguments,
-            self._environments,
+        return self._start(
+            side,
             seed,
             results,
-            {
-                **(EXAMINED if self._first else {}),
-                RESULTS_VARIABLE: str(results.parent),
-                SIDE_VARIABLE: SIDES[side],
-                **variables,
-            },
+            {RESULTS_VARIABLE: str(results.parent), SIDE_VARIABLE: SIDES[side], **variables},
             # Of what one side alone has, the other one knows no node id.
             selected=None if keys is None else [self._nodeids[side].get(key, key) for key in keys],
-            origin=self._origins.get(side),
-            watching=self._watching if side or not variables else nullcontext,
+            watching=self.watching if side or not variables else nullcontext,
         )
 
 

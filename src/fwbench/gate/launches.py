@@ -3,13 +3,15 @@
 import json
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from fwbench.errors import ComparisonError, UnreadableRun
-from fwbench.gate.patience import PairCutShort
+from fwbench.gate.patience import PairCutShort, Patience
+from fwbench.gate.resume import J
 from fwbench.gate.sides import Side, variables_of
 from fwbench.machine import spinning_variables
 from fwbench.processes import session
@@ -33,6 +35,50 @@ _ALL_TESTS = ("--maxfail=0",)
 
 #: Variables of a launch of what another launch has examined.
 EXAMINED = {EXAMINED_VARIABLE: "1"}
+
+
+@dataclass(eq=False)
+class SideLauncher(Generic[J]):
+    """Launches sides, and remembers which of their tests cannot take turns.
+
+    Attributes:
+        arguments: of pytest.
+        job: saves the launches.
+        say: takes a line for the user.
+        apart: why tests cannot take turns, by key.
+    """
+
+    sides: Sequence[Side]
+    arguments: Sequence[str]
+    environments: Environments
+    job: J
+    say: Callable[[str], object]
+    watching: session.Watching = nullcontext
+    apart: dict[str, str] = field(default_factory=dict, init=False)
+    _origins: dict[int, Mapping[str, Any]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.patience = Patience(self.say)
+
+    def _set_apart(self, key: str, reason: str) -> None:
+        if key not in self.apart:
+            self.apart[key] = reason
+            self.say(f"{key} cannot take turns: {reason}; it is measured by one side at a time")
+
+    def _start(
+        self, side: int, seed: int, results: Path, variables: Mapping[str, str], **known: Any
+    ) -> AbstractContextManager[session.ChildSession]:
+        """A launch of a side; see :func:`start`."""
+        return start(
+            self.sides[side],
+            self.arguments,
+            self.environments,
+            seed,
+            results,
+            {**variables, **(EXAMINED if side in self._origins else {})},
+            origin=self._origins.get(side),
+            **known,
+        )
 
 
 @contextmanager

@@ -15,8 +15,7 @@ import numpy as np
 
 from fwbench.errors import UnreadableRun
 from fwbench.gate.ab import ERROR, STALLED, are_known, ending, nodeids_in
-from fwbench.gate.launches import EXAMINED, parsed, start
-from fwbench.gate.patience import Patience
+from fwbench.gate.launches import SideLauncher, parsed
 from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
@@ -30,7 +29,6 @@ from fwbench.records.session_facts import FAILED
 from fwbench.records.stored import from_json, parse
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
-from fwbench.workers.environments import Environments
 
 #: pytest's exit statuses of sessions whose output has the reason: errors of collection, and
 #: arguments that it refuses.
@@ -116,42 +114,19 @@ class RowJob(SavedJob):
         return [*map(_saved, self.files)]
 
 
-class Lineup:
+class Lineup(SideLauncher[RowJob]):
     """Launches several versions at once, and one after the other what cannot take turns.
-
-    Args:
-        sides: the versions, each at its place.
-        arguments: of pytest.
-        job: saves the launches.
-        say: takes a line for the user.
 
     Attributes:
         nodeids: of the cases.
-        apart: why cases cannot take turns.
         samples: by place and case, of the last launch of this call that has measured it.
     """
 
-    def __init__(
-        self,
-        sides: Sequence[Side],
-        arguments: Sequence[str],
-        environments: Environments,
-        job: RowJob,
-        say: Callable[[str], object],
-        watching: session.Watching = nullcontext,
-    ) -> None:
-        self._sides = sides
-        self._arguments = arguments
-        self._environments = environments
-        self._job = job
-        self._say = say
-        self.patience = Patience(say)
-        self._watching = watching
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._tried_alone: set[tuple[int, str]] = set()  # in a version, after they had failed
         self.nodeids: dict[str, str] = {}
-        self.apart: dict[str, str] = {}
         self.samples: dict[int, dict[str, Measurement]] = defaultdict(dict)
-        self._origins: dict[int, Mapping[str, Any]] = {}
         self._sessions = 0
 
     def earlier(self, make_ready: Callable[[int], bool]) -> list[LineupLaunch]:
@@ -160,14 +135,14 @@ class Lineup:
         Args:
             make_ready: makes the version at a place ready; false where that is impossible.
         """
-        saved = self._job.earlier()
+        saved = self.job.earlier()
         named = {name for launch in saved for name in launch.states}
         places = {
             side.name: place
-            for place, side in enumerate(self._sides)
+            for place, side in enumerate(self.sides)
             if side.name in named and make_ready(place)
         }
-        now = {name: _in_json(self._sides[place].state()) for name, place in places.items()}
+        now = {name: _in_json(self.sides[place].state()) for name, place in places.items()}
         launches = []
         for launch in saved:
             same = {name for name in now if launch.states.get(name) == now[name]}
@@ -197,9 +172,9 @@ class Lineup:
             runs = {**alone, **runs}
         brought.sessions = self._sessions - before
         if brought.logs:
-            ran = {place: self._sides[place] for place in runs}
+            ran = {place: self.sides[place] for place in runs}
             nodeids = {case: self.nodeids[case] for case in brought.logs}
-            self._job.save(brought, ran, nodeids, self.apart)
+            self.job.save(brought, ran, nodeids, self.apart)
         return brought
 
     def _taking_turns(
@@ -214,7 +189,7 @@ class Lineup:
                 Effort(lambda _, contest: are_known(contest, ERROR)),
                 seed,
                 used_s=lambda seat: processors_s(children[seat].program.process.pid),
-                tell=partial(self.patience.tell, [self._sides[place].name for place in places]),
+                tell=partial(self.patience.tell, [self.sides[place].name for place in places]),
             )
             with ExitStack() as running:
                 children: dict[int, ChildSession] = {
@@ -228,14 +203,14 @@ class Lineup:
             for seat, place in enumerate(places):
                 done = children[seat].done
                 if files[place].is_file() and done.status in session.RAN:
-                    runs[place] = self._run(place, parsed(self._sides[place], files[place]))
+                    runs[place] = self._run(place, parsed(self.sides[place], files[place]))
                 else:
                     brought.lost[place] = _why_lost(done, referee.ended_at(seat))
                     if session.has_died(done):
                         brought.died.add(place)
                         brought.lacked_memory |= session.lacked_memory(done)
                         how = ending(done, referee.ended_at(seat))
-                        self._say(f"a session of {self._sides[place].name} has died ({how})")
+                        self.say(f"a session of {self.sides[place].name} has died ({how})")
         for key in sorted(referee.stalled):
             self._set_apart(key, STALLED)
         every = {key: None for run in runs.values() for key in (*run.samples, *run.unmeasured)}
@@ -264,24 +239,17 @@ class Lineup:
                     self._set_apart(key, f"{why} while other versions had it, and not alone")
         return [*found]
 
-    def _set_apart(self, key: str, reason: str) -> None:
-        if key not in self.apart:
-            self.apart[key] = reason
-            self._say(
-                f"{key} cannot take turns: {reason}; it is measured in one version after the other"
-            )
-
     def _alone(self, place: int, cases: Sequence[str], seed: int) -> SampleSet:
         """Measure cases in a version while no other one is alive."""
         with scratch.folder() as folder:
             files = {place: folder / f"{place}.json"}
             with self._begun(place, cases, seed, files, {}) as child:
-                if self._job.saved:  # one launch is measured whatever the budget
-                    self.patience.wait(self._sides[place].name, child)
+                if self.job.saved:  # one launch is measured whatever the budget
+                    self.patience.wait(self.sides[place].name, child)
             if files[place].is_file() and child.done.status in session.RAN:
-                return self._run(place, parsed(self._sides[place], files[place]))
+                return self._run(place, parsed(self.sides[place], files[place]))
         lost = dict.fromkeys(cases, _why_lost(child.done))
-        return SampleSet(self._sides[place].name, {}, lost)
+        return SampleSet(self.sides[place].name, {}, lost)
 
     def _begun(
         self,
@@ -293,17 +261,9 @@ class Lineup:
     ) -> Any:
         self._sessions += 1
         selected = [self.nodeids[case] for case in cases or ()]
-        return start(
-            self._sides[place],
-            self._arguments,
-            self._environments,
-            seed,
-            files[place],
-            {**variables, **(EXAMINED if place in self._origins else {})},
-            selected=selected or None,
-            origin=self._origins.get(place),
-            watching=self._watching if place == min(files) else nullcontext,
-        )
+        watching = self.watching if place == min(files) else nullcontext
+        selects = {"selected": selected or None, "watching": watching}
+        return self._start(place, seed, files[place], variables, **selects)
 
     def _run(self, place: int, output: dict[str, Any]) -> SampleSet:
         run = SampleSet.of_stored(from_json(str(place), output))
