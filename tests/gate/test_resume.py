@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,30 @@ def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
     assert _left(tmp_path) == []
 
 
+def test_pairs_that_cannot_be_saved_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind one that is not saved none is, or --resume would take it for that one."""
+    with resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=False) as job:
+        job.save(_SIDES, _RATIOS, None, 1.0)
+        assert job.remarks() == []
+        with monkeypatch.context() as full:
+            full.setattr("os.fsync", _full)
+            unsaved = job.save(_SIDES, {}, ["a case"], 2.0)
+        job.save(_SIDES, {}, None, 3.0)
+        assert [pair.took_s for pair in job.pairs()] == [1.0, 2.0, 3.0]
+        assert job.pairs()[1] == unsaved
+        (line,) = job.remarks()
+        assert re.match(r"cannot write .*launch-0002\.json: No space left on device; what", line)
+        assert [path.name for path in job.files] == ["launch-0001.json"]
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_nothing_is_left_of_a_job_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(resume, "write_atomically", write)
+    monkeypatch.setattr(resume, "write_atomically", _full)
     with (
         pytest.raises(StorageError, match=r"^cannot write under .*: No space left on device"),
         resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=False),

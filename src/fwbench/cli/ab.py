@@ -180,6 +180,8 @@ def _comparison(
             notes,
             Earlier([pair.cases for pair in job.earlier], took_s),
         )
+        for line in job.remarks():
+            say(line)
         notes = [*compared.notes, *launcher.notes()]
         compared = dataclasses.replace(compared, versions=versions, notes=notes)
         try:

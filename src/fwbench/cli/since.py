@@ -88,6 +88,8 @@ def _since(arguments: argparse.Namespace) -> int:
         row.resume(lineup.earlier(row.make_ready))
         lineup.patience.ends_s = time.monotonic() + arguments.budget
         row.measure(job.seed)
+        for line in job.remarks():
+            live.say(line)
         settings |= {"cpu": cpu_model(), "when": datetime.now(UTC).isoformat(timespec="seconds")}
         names = [side.name for side in sides]
         stored = row.stored(arguments.row, names, gaps, settings, lineup.apart)

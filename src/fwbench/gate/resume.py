@@ -65,6 +65,7 @@ class SavedJob:
         what: it is, in words.
         kind: the folder of such jobs in a project.
         saved: number of launches, or of pairs of them, that are saved.
+        unsaved: why further ones are not; empty if all are.
     """
 
     what: ClassVar[str]
@@ -74,6 +75,7 @@ class SavedJob:
         self.folder = folder
         self.seed = seed
         self.saved = len(self.files)
+        self.unsaved = ""
         self._is_over = False
 
     @property
@@ -81,12 +83,22 @@ class SavedJob:
         """The files of its launches, in their order."""
         return sorted(self.folder.glob(_LAUNCHES))
 
-    def write(self, values: Mapping[str, Any]) -> Path:
-        """Save a launch; returns its file."""
-        file = self.folder / f"launch-{self.saved + 1:04}.json"
-        write_atomically(file, json.dumps(values))
-        self.saved += 1
-        return file
+    def write(self, values: Mapping[str, Any]) -> bool:
+        """Save a launch, unless an earlier one could not be; true if it is saved."""
+        if not self.unsaved:
+            try:
+                write_atomically(
+                    self.folder / f"launch-{self.saved + 1:04}.json", json.dumps(values)
+                )
+                self.saved += 1
+            except StorageError as error:
+                self.unsaved = str(error)
+        return not self.unsaved
+
+    def remarks(self) -> list[str]:
+        """A line for the terminal, since it names a path, if launches are not saved."""
+        kept = "what was measured from then on counts, but is not kept for --resume"
+        return [f"{self.unsaved}; {kept}: make room on that disk"] if self.unsaved else []
 
     def finish(self) -> None:
         """Mark the job as over: its launches are not needed any more."""
@@ -107,11 +119,12 @@ class ComparisonJob(SavedJob):
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
+        self._unsaved: list[SavedPair] = []
         self.earlier = self.pairs()
 
     def pairs(self) -> list[SavedPair]:
         """The pairs that have finished so far, in their order."""
-        return [_pair(file) for file in self.files]
+        return [*(_pair(parse(file), file) for file in self.files), *self._unsaved]
 
     def save(
         self,
@@ -126,12 +139,15 @@ class ComparisonJob(SavedJob):
             sides: the JSON of the base, and of the contender.
         """
         job_facts = {"cases": None if cases is None else [*cases], "took_s": took_s}
-        return _pair(self.write({"sides": sides, "ratios": ratios, **job_facts}))
+        values = {"sides": sides, "ratios": ratios, **job_facts}
+        pair = _pair(values, self.folder)
+        self._unsaved += [] if self.write(values) else [pair]
+        return pair
 
 
-def _pair(file: Path) -> SavedPair:
-    """A pair from its file."""
-    match parse(file):
+def _pair(values: Any, file: Path) -> SavedPair:
+    """A pair from the contents of its file."""
+    match values:
         case {
             "sides": [base, contender],
             "ratios": dict() as ratios,
@@ -139,8 +155,8 @@ def _pair(file: Path) -> SavedPair:
             "took_s": float() | int() as took_s,
         } if 0 <= took_s < math.inf and _are_names(cases or ()) and _are_ratios(ratios):
             sides = (
-                SampleSet.of_stored(from_json(file.name, values, str(file)))
-                for values in (base, contender)
+                SampleSet.of_stored(from_json(file.name, side, str(file)))
+                for side in (base, contender)
             )
             return SavedPair((next(sides), next(sides)), ratios, cases, took_s)
     raise UnreadableRun(
