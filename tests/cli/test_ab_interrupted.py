@@ -1,19 +1,23 @@
 """``fwbench ab`` that is ended, by whatever signal: nothing stays but finished pairs."""
 
+import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 import pytest
 
 from fwbench import cli
+from fwbench.gate import patience
+from fwbench.records.session_facts import NOT_REACHED
 from fwbench.turns import referee
 from support.programs import assert_ended
-from support.suites import FEW, STEADY, TESTS, Suite
+from support.suites import FEW, STEADY, TESTS, Suite, listening
 
 _PATIENCE_S = 60.0
 
@@ -175,53 +179,71 @@ def test_ab_of_a_test_that_hangs_until_the_budget_is_over(
     suite.assert_clean()
 
 
-_ONE_HANGS = """
-import os, time
+_TWO = """
+import os, signal, time
 
 def test_fast(benchmark):
     benchmark(sum, range(300))
 
-def test_hanging(benchmark):
+def test_last(benchmark):
+    {last}
     while True:
         time.sleep(0.01)
 """
 
+#: Compares two tests, of which the last one does what it is given; returns the exit status, the
+#: judgements by test, and the output.
+Compare = Callable[..., tuple[int, dict[str, Any], str, str]]
 
-def test_ab_of_a_test_that_hangs_in_the_first_pair(
+
+@pytest.fixture
+def compare(
     suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The test has a sentence, and what both sides have measured before it is judged."""
-    suite.commit(test_it__py=_ONE_HANGS)
+) -> Iterator[Compare]:
+    def compare(last: str, *more: str) -> tuple[int, dict[str, Any], str, str]:
+        suite.commit(test_it__py=_TWO.replace("{last}", last))
+        both = ("git:HEAD", "git:HEAD", "--seed", "2", "--json", "figures.json", "test_it.py")
+        status = cli.main(["ab", *both, *more])
+        names = (figure["name"].partition("::")[2] for figure in suite.figures()["judgements"])
+        figures = dict(zip(names, suite.figures()["judgements"], strict=True))
+        return status, figures, *capfd.readouterr()
+
+    monkeypatch.setenv("JOB", str(os.getpid()))
     monkeypatch.setattr(referee, "LONG_S", 1.0)
+    monkeypatch.setattr(patience, "LONG_S", 1.0)
+    monkeypatch.setattr(patience, "_POLL_S", 0.2)
     monkeypatch.chdir(suite.path)
-    more = ("--budget", "8s", "--json", "figures.json", "--seed", "2", "test_it.py")
-    status = cli.main(["ab", "git:HEAD", "git:HEAD", *more])
-    out, err = capfd.readouterr()
-    assert status == 11, out + err
-    figures = {figure["name"]: figure for figure in suite.figures()["judgements"]}
-    assert len(figures["test_it.py::test_fast"]["contender"]) == 1
-    hanging = figures["test_it.py::test_hanging"]
-    assert (hanging["verdict"], hanging["base"]) == ("missing", [])
-    assert "git:HEAD: at test_it.py::test_hanging for " in hanging["reason"]
-    assert "pair 1 was cut short: git:HEAD and git:HEAD: at test_it.py::test_hanging" in out
+    yield compare
     assert suite.kept() == []
     suite.assert_clean()
 
 
-def test_ab_of_a_test_that_ends_each_launch(
-    suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The times of the tests before it are not lost with it, and its last output is said."""
-    suite.commit(test_it__py=_ONE_HANGS.replace("time.sleep(0.01)", "os.abort()"))
-    monkeypatch.chdir(suite.path)
-    more = ("--pairs", "1", "--json", "figures.json", "--seed", "2", "test_it.py")
-    status = cli.main(["ab", "git:HEAD", "git:HEAD", *more])
-    out, err = capfd.readouterr()
+def test_ab_of_a_test_that_hangs_in_the_first_pair(compare: Compare) -> None:
+    """The test has a sentence, and what both sides have measured before it is judged."""
+    status, figures, out, err = compare("pass", "--budget", "8s")
     assert status == 11, out + err
-    figures = {figure["name"]: figure for figure in suite.figures()["judgements"]}
-    assert len(figures["test_it.py::test_fast"]["contender"]) == 1
-    reason = "a launch of git:HEAD broke down (by SIGABRT, at test_it.py::test_hanging)"
-    assert reason in figures["test_it.py::test_hanging"]["reason"]
+    assert len(figures["test_fast"]["contender"]) == 1
+    assert (figures["test_last"]["verdict"], figures["test_last"]["base"]) == ("missing", [])
+    assert "git:HEAD: at test_it.py::test_last for " in figures["test_last"]["reason"]
+    assert "pair 1 was cut short: git:HEAD and git:HEAD: at test_it.py::test_last" in out
+
+
+def test_ab_that_is_ended_in_the_first_pair(compare: Compare) -> None:
+    """Its tests before that are shown, and the exit status is that of an interruption."""
+    with listening():
+        status, figures, out, err = compare("os.kill(int(os.environ['JOB']), signal.SIGINT)")
+    assert status == 130, out + err
+    assert len(figures["test_fast"]["contender"]) == 1
+    assert figures["test_last"]["reason"] == f"{NOT_REACHED}, on both sides"
+    assert "interrupted in the first pair" in out
+
+
+def test_ab_of_a_test_that_ends_each_launch(compare: Compare) -> None:
+    """The times of the tests before it are not lost with it, and its last output is said."""
+    status, figures, out, err = compare("os.abort()", "--pairs", "1")
+    assert status == 11, out + err
+    assert len(figures["test_fast"]["contender"]) == 1
+    reason = "a launch of git:HEAD broke down (by SIGABRT, at test_it.py::test_last)"
+    assert reason in figures["test_last"]["reason"]
     assert f"pair 1 was cut short: {reason}" in out
     assert f"{reason}; its last output:" in err
-    suite.assert_clean()

@@ -412,5 +412,7 @@ def test_a_launch_that_was_ended_has_what_it_had_measured(tmp_path: Path) -> Non
     assert run["benchmarks"] == [entry()]
     why = {fact["nodeid"]: fact["why"] for fact in run["fwbench"]["missing"]}
     assert why == {"a": "it hung", "b": NOT_REACHED}
+    (lost,) = measured_by_then(results, [], every=["c", entry()["fullname"]])["fwbench"]["missing"]
+    assert (lost["nodeid"], "no room for its record" in lost["why"]) == ("c", True)
     records.unlink()
     assert measured_by_then(results, []) == {"benchmarks": [], "fwbench": {"missing": []}}

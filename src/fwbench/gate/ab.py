@@ -29,8 +29,8 @@ import numpy as np
 
 from fwbench.errors import DifferentSettings, UsageError, some
 from fwbench.gate import sequential
-from fwbench.gate.launches import SideLauncher, measured_by_then, notes_on_times, parsed
-from fwbench.gate.patience import PairCutShort
+from fwbench.gate.launches import SideLauncher, key_of, measured_by_then, notes_on_times, parsed
+from fwbench.gate.patience import InterruptedPair, PairCutShort
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
     SampleSet,
@@ -157,16 +157,14 @@ class PairedComparison:
             self._measure_first()
             sides = _Sides(self._first, self.tested)
             self._go_on(sides.cases)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, PairCutShort) as error:
+            self._first = self._first or [*filter(None, [getattr(error, "pair", None)])]
             if not self._first:
                 raise
-            self._interrupted = True
-        except PairCutShort as error:
-            self._first = self._first or [*filter(None, [error.pair])]
-            if not self._first:
-                raise
-            self.say(str(error))
-            self._over = error
+            if isinstance(error, PairCutShort):
+                self.say(str(error))
+                self._over = error
+            self._interrupted = isinstance(error, KeyboardInterrupt)
         return self._comparison(sides or _Sides(self._first, self.tested), names, notes)
 
     def _comparison(
@@ -300,7 +298,8 @@ class PairedComparison:
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
         """Notes on the number of pairs, and on contended launches."""
-        early = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
+        when = f"after {count(self._pairs, 'pair')}" if self._pairs else "in the first pair"
+        early = [f"interrupted {when}"] * self._interrupted
         if self._over is not None:
             what = "does not count" if self._pairs else "was cut short"
             early = [f"pair {self._pairs + 1} {what}: {self._over.why}"]
@@ -471,23 +470,26 @@ class Launcher(SideLauncher[ComparisonJob]):
 
     def _measured(self, keys: Collection[str] | None, seed: int) -> SavedPair:
         start_s = time.monotonic()
+        values: list[dict[str, Any] | None] = []
         with scratch.folder() as folder:
             results = [folder / "base.json", folder / "contender.json"]
             try:
                 done, ratios = self._repeated(keys, seed, results)
                 each = zip(range(2), done, results, strict=True)
                 values = [self._values(*launch, keys) for launch in each]
+                if self._takes_turns:
+                    self._add_apart(keys, seed, results, values)
+            except KeyboardInterrupt as error:
+                raise InterruptedPair(self._by_then(results, values)) from error
             except PairCutShort as error:
-                error.pair = self._by_then(results, error)
+                error.pair = self._by_then(results, values, error)
                 raise
-            if self._takes_turns:
-                self._add_apart(keys, seed, results, values)
         if keys is None and not any(values):
             raise UsageError(
                 "neither side has a benchmark that the arguments select; the last output:\n"
                 + "\n".join(done[1].last_lines)
             )
-        sides = [value or {"benchmarks": []} for value in values]
+        sides = [value or _NOTHING for value in values]
         self._origins |= {
             side: session.origin_of(value) for side, value in enumerate(values) if value
         }
@@ -531,8 +533,8 @@ class Launcher(SideLauncher[ComparisonJob]):
             path.unlink(missing_ok=True)
         self._one_by_one(partial(self._started, tried, seed), results, seed)
         for side, path in enumerate(results):
-            alone = parsed(self.sides[side], path) if path.is_file() else {"benchmarks": []}
-            measured = {*map(_key_of, alone["benchmarks"])} - _failed(alone).keys()
+            alone = parsed(self.sides[side], path) if path.is_file() else _NOTHING
+            measured = {*map(key_of, alone["benchmarks"])} - _failed(alone).keys()
             for key in measured & new & failed[side].keys():
                 self._set_apart(key, f"{failed[side][key]} while both sides had it, and not alone")
             values[side] = _with_apart(values[side], alone, tried)
@@ -594,14 +596,26 @@ class Launcher(SideLauncher[ComparisonJob]):
         """The test at which a launch by turns has ended; empty if none is known."""
         return self._referee.ended_at(side) if self._referee else ""
 
-    def _by_then(self, results: Sequence[Path], error: PairCutShort) -> Pair | None:
-        """The first pair, if it was cut short; None if nothing is known of it."""
-        if self._first or self._referee is None or not any(self._referee.left.values()):
+    def _by_then(
+        self,
+        results: Sequence[Path],
+        values: Sequence[Mapping[str, Any] | None],
+        error: PairCutShort | None = None,
+    ) -> Pair | None:
+        """The first pair, if it was cut short; None if nothing is known of it.
+
+        Args:
+            values: of the launches by turns, if it was cut short behind them.
+        """
+        if self._first or self._referee is None:
             return None
-        why = [error.why if side in error.sides else NOT_REACHED for side in range(2)]
-        left = [self._referee.left[side] for side in range(2)]
-        runs = map(measured_by_then, results, left, why)
-        base, contender = (SampleSet.from_json("", run) for run in runs)
+        why = [error.why if error and side in error.sides else NOT_REACHED for side in range(2)]
+        left = [self._referee.left.get(side, []) for side in range(2)]
+        every = [self._referee.announced] * 2
+        runs = values or [*map(measured_by_then, results, left, why, every)]
+        base, contender = (SampleSet.from_json("", run or _NOTHING) for run in runs)
+        if not (base.samples and contender.samples) and not (error and any(left)):
+            return None
         return self._paired(SavedPair((base, contender), _ratios(self._referee), None, 0.0), None)
 
     def _one_by_one(
@@ -663,8 +677,9 @@ def _in_turns(pair: Pair, ratios: Ratios) -> Pair:
     return replace(base, samples=before), replace(contender, samples=after)
 
 
-#: In the place of launches that would have nothing to do.
+#: In the place of launches that would have nothing to do, and of the runs of those.
 _NOT_STARTED = Finished(session.NOTHING, [])
+_NOTHING: dict[str, Any] = {"benchmarks": []}
 
 #: Why a test cannot take turns that one side waits for.
 STALLED = "a side computed nothing for ten seconds, in its fixtures or waiting for the other side"
@@ -676,16 +691,10 @@ def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
     return {without_environment(fact["nodeid"], fact["framework"]): fact for fact in missing}
 
 
-def _key_of(entry: Mapping[str, Any]) -> str:
-    """The key of a test that a launch has measured."""
-    facts = (entry.get("extra_info") or {}).get("fwbench", {})
-    return without_environment(entry["fullname"], facts.get("framework", ""))
-
-
 def nodeids_in(run: Mapping[str, Any] | None) -> dict[str, str]:
     """The node ids of a launch by key, also of tests that it has not measured."""
     missing = {key: fact["nodeid"] for key, fact in _missing(run).items()}
-    return missing | {_key_of(e): e["fullname"] for e in (run or {}).get("benchmarks", ())}
+    return missing | {key_of(e): e["fullname"] for e in (run or {}).get("benchmarks", ())}
 
 
 def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
@@ -705,7 +714,7 @@ def _with_apart(
     if run is None:
         return alone
     facts, later = run.get("fwbench", {}), alone.get("fwbench", {})
-    kept = [entry for entry in run["benchmarks"] if _key_of(entry) not in tried]
+    kept = [entry for entry in run["benchmarks"] if key_of(entry) not in tried]
     if "missing" in facts and "missing" in later:
         missing = [fact for key, fact in _missing(run).items() if key not in tried]
         again = [fact for key, fact in _missing(alone).items() if key in tried]

@@ -3,7 +3,7 @@
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from fwbench.processes.session import CHECKOUT_VARIABLE, EXAMINED_VARIABLE, SELE
 from fwbench.records.session_facts import NOT_REACHED, LaunchTimes
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
+from fwbench.terms.names import without_environment
 from fwbench.workers.environments import Environments
 
 #: Settings of a project's own sessions that a launch is measured without: it is a single one, and
@@ -126,19 +127,33 @@ def start(
         raise _of_working_tree(side, parsed(side, outside))
 
 
-def measured_by_then(results: Path, left: Sequence[str], why: str = NOT_REACHED) -> dict[str, Any]:
+def key_of(entry: Mapping[str, Any]) -> str:
+    """The key of a test that a launch has measured."""
+    facts = (entry.get("extra_info") or {}).get("fwbench", {})
+    return without_environment(entry["fullname"], facts.get("framework", ""))
+
+
+#: Why a test that a launch had come behind has no figures.
+_NO_RECORD = "it failed or was skipped, or there was no room for its record"
+
+
+def measured_by_then(
+    results: Path, left: Sequence[str], why: str = NOT_REACHED, every: Iterable[str] = ()
+) -> dict[str, Any]:
     """The run of a launch that was ended, with what it had measured by then.
 
     Args:
         left: the keys of the tests that it had not finished, in their order.
         why: the first of them has no figures.
+        every: all that it was to measure.
     """
     records = session.records_beside(results)
     # Text after the last line break was cut off while it was written.
     lines = records.read_text(encoding="utf-8").split("\n")[:-1] if records.is_file() else ()
     # A launch that was repeated has some twice.
-    entries = {entry["fullname"]: entry for entry in map(json.loads, lines)}
-    reasons = dict.fromkeys(left, NOT_REACHED) | dict.fromkeys(left[:1], why)
+    entries = {key_of(entry): entry for entry in map(json.loads, lines)}
+    reasons = dict.fromkeys(every, _NO_RECORD) | dict.fromkeys(left, NOT_REACHED)
+    reasons |= dict.fromkeys(left[:1], why)
     missing = [
         {"nodeid": key, "framework": "", "why": text}
         for key, text in reasons.items()

@@ -32,6 +32,18 @@ class PairCutShort(ComparisonError):
         self.pair: tuple[SampleSet, SampleSet] | None = None
 
 
+class InterruptedPair(KeyboardInterrupt):
+    """The command was interrupted while a pair was measured.
+
+    Attributes:
+        pair: what both sides had measured by then, where that is all that there is.
+    """
+
+    def __init__(self, pair: tuple[SampleSet, SampleSet] | None) -> None:
+        super().__init__()
+        self.pair = pair
+
+
 class BudgetIsOver(PairCutShort):
     """A launch was ended after the budget, since everybody waited for one test."""
 

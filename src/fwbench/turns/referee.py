@@ -80,6 +80,8 @@ class Referee:
     ) -> None:
         #: Of every case that took turns; of a row, under an empty key.
         self.contests: dict[str, CaseVisits] = {}
+        #: The cases that any side was to come to, in their order.
+        self.announced: dict[str, None] = {}
         #: The cases that a side had not finished when its session ended, in their order.
         self.left: dict[int, list[str]] = {}
         #: The cases that one side held while another waited for it.
@@ -229,6 +231,7 @@ class Referee:
         match _message(connection):
             case ["coming", [*keys]]:
                 self._coming[side] |= dict.fromkeys(keys)
+                self.announced |= self._coming[side]
             case ["told"]:
                 self._told.add(side)
             case ["done", str(key)]:
