@@ -238,6 +238,16 @@ def test_ab_that_is_ended_in_the_first_pair(compare: Compare) -> None:
     assert "interrupted in the first pair" in out
 
 
+def test_ab_of_a_test_that_hangs_where_no_turns_are_taken(compare: Compare) -> None:
+    """The first pair has no turns once a launch has died; its budget ends all the same."""
+    last = "'FWBENCH_TURNS' in os.environ and os.abort()"
+    status, figures, out, err = compare(last, "--budget", "5s")
+    assert status == 11, out + err
+    assert len(figures["test_fast"]["contender"]) == 1
+    assert figures["test_last"]["verdict"] == "missing"
+    assert "git:HEAD measured nothing for 1 s after the end of the budget, and was ended" in out
+
+
 def test_ab_of_a_test_that_ends_each_launch(compare: Compare) -> None:
     """The times of the tests before it are not lost with it, and its last output is said."""
     status, figures, out, err = compare("os.abort()", "--pairs", "1")

@@ -300,17 +300,29 @@ def test_a_launch_is_waited_for_until_the_budget_is_over() -> None:
 
 
 def test_a_session_alone_is_ended_a_minute_after_the_budget(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Unless it has measured a test meanwhile: one pair is measured whatever the budget."""
     child = session.ChildSession()
-    ended = iter([False, True, False])
+    ended = iter([False, True, *[False] * 4])
     monkeypatch.setattr(child, "wait", lambda _: next(ended))
     patience = Patience([].append)
-    patience.wait("base", child)
+    records = tmp_path / "base.jsonl"
+    patience.wait("base", child, records)
     patience.ends_s = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: 61.0)
-    with pytest.raises(BudgetIsOver, match=r"^a launch of base went on for 1 min after"):
-        patience.wait("base", child)
+    looks_s = iter([50.0, 61.0, 111.0, 122.0])
+    records.touch()
+
+    def now_s() -> float:
+        """The time of a look; before the second one a test is over."""
+        look_s = next(looks_s)
+        records.write_text("a test" * (look_s > 60.0), encoding="utf-8")
+        return look_s
+
+    monkeypatch.setattr("time.monotonic", now_s)
+    with pytest.raises(BudgetIsOver, match=r"^a launch of base measured nothing for 1 min after"):
+        patience.wait("base", child, records)
+    assert [*looks_s] == []
 
 
 def _resumed(job: ComparisonJob) -> ComparisonJob:

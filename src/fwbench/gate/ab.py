@@ -629,8 +629,9 @@ class Launcher(SideLauncher[ComparisonJob]):
         for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
             results[side].unlink(missing_ok=True)
             with start(side, results[side], {}) as child:
-                if self._first:  # one pair is measured whatever the budget
-                    self.patience.wait(self.sides[side].name, child)
+                self.patience.wait(
+                    self.sides[side].name, child, session.records_beside(results[side])
+                )
             done[side] = child.done
         return [done[0], done[1]]
 

@@ -244,8 +244,8 @@ class Lineup(SideLauncher[RowJob]):
         with scratch.folder() as folder:
             files = {place: folder / f"{place}.json"}
             with self._begun(place, cases, seed, files, {}) as child:
-                if self.job.saved:  # one launch is measured whatever the budget
-                    self.patience.wait(self.sides[place].name, child)
+                records = session.records_beside(files[place])
+                self.patience.wait(self.sides[place].name, child, records)
             if files[place].is_file() and child.done.status in session.RAN:
                 return self._run(place, parsed(self.sides[place], files[place]))
         lost = dict.fromkeys(cases, _why_lost(child.done))

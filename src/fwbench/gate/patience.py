@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from fwbench.errors import ComparisonError
 from fwbench.gate.samples import SampleSet
@@ -78,16 +79,23 @@ class Patience:
             "ends the launch, and pytest-timeout the test alone (--timeout 60)"
         )
 
-    def wait(self, name: str, child: ChildSession) -> None:
+    def wait(self, name: str, child: ChildSession, records: Path) -> None:
         """Wait for a session that takes no turns: of what it is at nothing is known.
 
+        Args:
+            records: its file, which grows with each test that it has measured.
+
         Raises:
-            BudgetIsOver: it goes on for a minute more.
+            BudgetIsOver: it has measured nothing for a minute, and after the budget.
         """
+        size, since_s = -1, 0.0
         while not child.wait(_POLL_S):
-            if time.monotonic() > self.ends_s + LONG_S:
+            now_s, before = time.monotonic(), size
+            size = records.stat().st_size if records.is_file() else 0
+            since_s = since_s if size == before else now_s
+            if now_s > max(self.ends_s, since_s) + LONG_S:
                 raise BudgetIsOver(
-                    f"a launch of {name} went on for {duration(LONG_S)} after the end of the "
-                    "budget, and was ended; pytest-timeout ends tests that hang (--timeout 60)",
+                    f"a launch of {name} measured nothing for {duration(LONG_S)} after the end of "
+                    "the budget, and was ended; pytest-timeout ends tests that hang (--timeout 60)",
                     "",
                 )
