@@ -248,12 +248,27 @@ def test_ab_of_a_test_that_hangs_where_no_turns_are_taken(compare: Compare) -> N
     assert "git:HEAD measured nothing for 1 s after the end of the budget, and was ended" in out
 
 
-def test_ab_of_a_test_that_ends_each_launch(compare: Compare) -> None:
-    """The times of the tests before it are not lost with it, and its last output is said."""
-    status, figures, out, err = compare("os.abort()", "--pairs", "1")
-    assert status == 11, out + err
-    assert len(figures["test_fast"]["contender"]) == 1
+#: Beyond so many launches, the first pair's or none.
+_ABORTS = """with open(os.environ["LAUNCHES"], "a") as launches:
+        print("one", file=launches)
+    if len(open(os.environ["LAUNCHES"]).readlines()) <= {sound}:
+        return benchmark(print, end="")
+    os.abort()"""
+
+
+@pytest.mark.parametrize("sound", [0, 2])
+def test_ab_of_a_test_that_ends_each_launch(
+    compare: Compare, suite: Suite, monkeypatch: pytest.MonkeyPatch, sound: int
+) -> None:
+    """It is left out, and its last output is shown; the other test has the pairs that it needs."""
+    monkeypatch.setenv("LAUNCHES", str(suite.temporary.parent / "launches"))
+    last = _ABORTS.replace("{sound}", str(sound))
+    status, figures, out, err = compare(last, "--pairs", "1", "--budget", "15s")
+    assert status in ((0, 10) if sound else (11,)), out + err
+    assert len(figures["test_fast"]["contender"]) > 1
+    assert figures["test_last"]["verdict"] == ("inconclusive" if sound else "missing")
     reason = "a launch of git:HEAD broke down (by SIGABRT, at test_it.py::test_last)"
-    assert reason in figures["test_last"]["reason"]
-    assert f"pair 1 was cut short: {reason}" in out
+    assert f"{'then ' * bool(sound)}left out, since {reason}" in figures["test_last"]["reason"]
+    assert "cut short" not in out
     assert f"{reason}; its last output:" in err
+    assert err.count("is left out: the pair is measured again without it") == 1

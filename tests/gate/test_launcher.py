@@ -132,6 +132,23 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
     assert (sessions.started, job.saved) == (6, 1)
 
 
+def test_a_test_that_launches_die_at_is_left_out(
+    job: ComparisonJob, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: if they still die at it something else is wrong; and one that is not there is not."""
+    monkeypatch.setattr(Referee, "ended_at", lambda *_: "test_it.py::test_bad")
+    launcher = _launcher(job)
+    sessions.endings = [(-6, "aborted")] * 4
+    runs = launcher(None, 1)
+    assert [len(run.samples) for run in runs] == [1, 1]
+    assert [run.unmeasured.get("test_it.py::test_bad", "")[:10] for run in runs] == ["left out", ""]
+    assert (sessions.started, sessions.in_turns, job.saved) == (6, 4, 1)
+    sessions.endings = [(-6, "aborted")] * 4
+    with pytest.raises(ComparisonError, match="broke down"):
+        launcher(None, 2)
+    assert (sessions.started, job.saved) == (10, 1)
+
+
 @tabled
 def test_what_would_only_happen_again_is_not_repeated(
     job: ComparisonJob, sessions: Sessions, ending: tuple[int, str], message: str

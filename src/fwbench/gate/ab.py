@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
 import random
 import re
@@ -30,7 +31,7 @@ import numpy as np
 from fwbench.errors import DifferentSettings, UsageError, some
 from fwbench.gate import sequential
 from fwbench.gate.launches import SideLauncher, key_of, measured_by_then, notes_on_times, parsed
-from fwbench.gate.patience import InterruptedPair, PairCutShort
+from fwbench.gate.patience import BudgetIsOver, InterruptedPair, PairCutShort
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
     SampleSet,
@@ -56,7 +57,7 @@ from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
-from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE, SIDES
+from fwbench.processes.session import LEFT_OUT_VARIABLE, RESULTS_VARIABLE, SIDE_VARIABLE, SIDES
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
 from fwbench.records.session_facts import FAILED, NOT_REACHED
 from fwbench.records.units import count, duration
@@ -425,6 +426,7 @@ class Launcher(SideLauncher[ComparisonJob]):
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
         self._tried_alone: set[str] = set()
+        self._left_out: dict[str, PairCutShort] = {}  # of tests that launches have died at twice
         self._took_s: list[list[Mapping[str, float]]] = [[], []]  # by side
         self._referee: Referee | None = None  # of the launches that were the last, if by turns
         self._medians: dict[str, list[float]] = defaultdict(list)
@@ -482,14 +484,16 @@ class Launcher(SideLauncher[ComparisonJob]):
             except KeyboardInterrupt as error:
                 raise InterruptedPair(self._by_then(results, values)) from error
             except PairCutShort as error:
+                if self._leaves_out(error):
+                    return self._measured(keys, seed)
                 error.pair = self._by_then(results, values, error)
                 raise
-        if keys is None and not any(values):
+        if keys is None and not any(values) and not self._left_out:
             raise UsageError(
                 "neither side has a benchmark that the arguments select; the last output:\n"
                 + "\n".join(done[1].last_lines)
             )
-        sides = [value or _NOTHING for value in values]
+        sides = [_leaving_out(self._left_out, *side) for side in enumerate(values)]
         self._origins |= {
             side: session.origin_of(value) for side, value in enumerate(values) if value
         }
@@ -596,6 +600,17 @@ class Launcher(SideLauncher[ComparisonJob]):
         """The test at which a launch by turns has ended; empty if none is known."""
         return self._referee.ended_at(side) if self._referee else ""
 
+    def _leaves_out(self, error: PairCutShort) -> bool:
+        """Leave out from now on what a launch has died at; false if that would not help."""
+        is_over = isinstance(error, BudgetIsOver) or time.monotonic() > self.patience.ends_s
+        is_new = bool(error.key) and error.key not in self._left_out
+        if is_over or not is_new or len(self._left_out) == _LEFT_OUT_AT_MOST:
+            return False
+        self._left_out[error.key] = error
+        self._takes_turns = True
+        self.say(f"{error}\n{error.key} is left out: the pair is measured again without it")
+        return True
+
     def _by_then(
         self,
         results: Sequence[Path],
@@ -613,7 +628,8 @@ class Launcher(SideLauncher[ComparisonJob]):
         left = [self._referee.left.get(side, []) for side in range(2)]
         every = [self._referee.announced] * 2
         runs = values or [*map(measured_by_then, results, left, why, every)]
-        base, contender = (SampleSet.from_json("", run or _NOTHING) for run in runs)
+        whole = (_leaving_out(self._left_out, *side) for side in enumerate(runs))
+        base, contender = (SampleSet.from_json("", run) for run in whole)
         if not (base.samples and contender.samples) and not (error and any(left)):
             return None
         return self._paired(SavedPair((base, contender), _ratios(self._referee), None, 0.0), None)
@@ -629,19 +645,18 @@ class Launcher(SideLauncher[ComparisonJob]):
         for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
             results[side].unlink(missing_ok=True)
             with start(side, results[side], {}) as child:
-                self.patience.wait(
-                    self.sides[side].name, child, session.records_beside(results[side])
-                )
+                records = session.records_beside(results[side])
+                self.patience.wait(self.sides[side].name, child, records)
             done[side] = child.done
         return [done[0], done[1]]
 
     def _taking_turns(self, keys: Collection[str] | None) -> Collection[str] | None:
         """The cases of a launch by turns; None for all."""
-        if not self.apart:
-            return keys
+        if keys is None and not self.apart:
+            return None
         # Those that failed are run, too: deselected ones would have no reason.
         every = {*self._nodeids[0], *self._nodeids[1], *self._tried_alone}
-        return (every if keys is None else {*keys}) - self.apart.keys()
+        return (every if keys is None else {*keys}) - self.apart.keys() - self._left_out.keys()
 
     def _is_enough(self, key: str, contest: CaseVisits) -> bool:
         return is_enough(self._medians[key], contest)
@@ -658,7 +673,12 @@ class Launcher(SideLauncher[ComparisonJob]):
             side,
             seed,
             results,
-            {RESULTS_VARIABLE: str(results.parent), SIDE_VARIABLE: SIDES[side], **variables},
+            {
+                RESULTS_VARIABLE: str(results.parent),
+                SIDE_VARIABLE: SIDES[side],
+                LEFT_OUT_VARIABLE: json.dumps([*self._left_out]),
+                **variables,
+            },
             # Of what one side alone has, the other one knows no node id.
             selected=None if keys is None else [self._nodeids[side].get(key, key) for key in keys],
             watching=self.watching if side or not variables else nullcontext,
@@ -678,6 +698,9 @@ def _in_turns(pair: Pair, ratios: Ratios) -> Pair:
     return replace(base, samples=before), replace(contender, samples=after)
 
 
+#: Tests that are left out: where more of them end launches, hardly any is measured.
+_LEFT_OUT_AT_MOST = 5
+
 #: In the place of launches that would have nothing to do, and of the runs of those.
 _NOT_STARTED = Finished(session.NOTHING, [])
 _NOTHING: dict[str, Any] = {"benchmarks": []}
@@ -690,6 +713,21 @@ def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
     """Facts of the tests that a launch has not measured, by key."""
     missing = (run or {}).get("fwbench", {}).get("missing") or ()
     return {without_environment(fact["nodeid"], fact["framework"]): fact for fact in missing}
+
+
+def _leaving_out(
+    errors: Mapping[str, PairCutShort], side: int, run: Mapping[str, Any] | None
+) -> Mapping[str, Any]:
+    """A run of a side with the reasons why tests were left out, by key."""
+    run, missing = run or _NOTHING, _missing(run)
+    for key, error in errors.items():
+        is_at_fault = side in error.sides
+        if is_at_fault or key in missing:
+            since = error.why if is_at_fault else f"left out, since {error.why}"
+            missing[key] = {"nodeid": key, "framework": "", "why": since if side else "left out"}
+    if not errors:
+        return run
+    return {**run, "fwbench": {**run.get("fwbench", {}), "missing": [*missing.values()]}}
 
 
 def nodeids_in(run: Mapping[str, Any] | None) -> dict[str, str]:

@@ -23,6 +23,7 @@ from fwbench.plugin.host import BenchmarkSession, take_turns
 from fwbench.processes.session import (
     CHECKOUT_VARIABLE,
     EMPTY_VARIABLE,
+    LEFT_OUT_VARIABLE,
     ORIGIN_VARIABLE,
     SELECTED_VARIABLE,
     SIDE_VARIABLE,
@@ -213,13 +214,14 @@ def _age_s() -> float:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the items whose node ids the file does not have."""
+    """Deselect the items whose node ids the file does not have, and those that end launches."""
     nodeids = _known(SELECTED_VARIABLE)
-    if nodeids is None:
-        return
-    selected = {*nodeids}
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in selected])
-    items[:] = [item for item in items if item.nodeid in selected]
+    selected = {item.nodeid for item in items} if nodeids is None else {*nodeids}
+    if left_out := json.loads(os.environ.get(LEFT_OUT_VARIABLE) or "[]"):
+        selected -= {item.nodeid for item in items if _key_of(item) in left_out}
+    if out := [item for item in items if item.nodeid not in selected]:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item.nodeid in selected]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -44,6 +44,9 @@ SELECTOR = "fwbench.plugin.selected"
 SELECTED_VARIABLE = "FWBENCH_SELECTED"
 ORIGIN_VARIABLE = "FWBENCH_ORIGIN"
 
+#: The environment variable with the keys of tests, in JSON, that end each launch, and are left out.
+LEFT_OUT_VARIABLE = "FWBENCH_LEFT_OUT"
+
 #: The environment variable that names the file where a session says how far it is.
 STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
 
