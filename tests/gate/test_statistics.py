@@ -34,7 +34,7 @@ def test_shift_is_scipys(n: int, m: int) -> None:
         assert shift.ratio == pytest.approx(
             np.exp(np.mean(np.log(contender)) - np.mean(np.log(base)))
         )
-        both = scipys.confidence_interval(0.8)
+        both = scipys.confidence_interval(0.9)
         assert shift.interval(0.9) == pytest.approx((np.exp(both.low), np.exp(both.high)))
 
 

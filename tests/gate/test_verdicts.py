@@ -5,9 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fwbench.errors import UsageError
+from fwbench.gate.samples import SampleSet, together
 from fwbench.gate.stored import SessionRatio, compare, judge
 from fwbench.gate.verdicts import (
     EXIT_STATUS,
@@ -356,6 +358,91 @@ def test_a_case_that_fewer_sessions_have_is_named() -> None:
     notes = compare(base, contender, RULES).notes
     assert "now has 5 sessions, and not each case in all: b in 1" in notes
     assert not any(note.startswith("base has") for note in notes)
+
+
+def _sessions(*each: Sequence[Measurement], **changes: Any) -> SampleSet:
+    """Sessions of these cases, each a process."""
+    return together("sessions", [run(*samples, **changes) for samples in each])
+
+
+def _apart(number: int, **changes: Any) -> list[Sequence[Measurement]]:
+    """A case in sessions that hardly differ."""
+    return [[sample("a", [time_s], **changes)] for time_s in times(1.0, number)]
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_no_session_of_either_side_did_other_work(place: int) -> None:
+    """The name of the first one must not decide."""
+    mixed = [*_apart(4, result_is_view=False)]
+    mixed[place] = [sample("a", [0.5], result_is_view=True)]
+    comparison = compare(_sessions(*_apart(4, result_is_view=False)), _sessions(*mixed), RULES)
+    verdict, reason = _verdicts(comparison)["a"]
+    assert (verdict, reason[:14]) == (Verdict.INCONCLUSIVE, "not equal work")
+
+
+def test_sessions_of_one_launch_are_not_compared_with_those_of_many() -> None:
+    """Medians of ten scatter a third as far as one, so that the one would look changed."""
+    base = _sessions(*([sample("a", times(1.0, 10))] for _ in range(5)))
+    comparison = compare(base, _sessions([sample("a", [1.2])]), RULES)
+    verdict, reason = _verdicts(comparison)["a"]
+    assert verdict is Verdict.INCONCLUSIVE
+    assert reason.startswith("sessions of 1 and of 10 launches: ")
+
+
+@pytest.mark.parametrize("metric", ["first call", "memory", "memory before"])
+def test_what_depends_on_earlier_cases_is_compared_behind_the_same_ones(metric: str) -> None:
+    """Without its first test a suite has another one that starts threads."""
+
+    def measured(value: float, *before: str) -> SampleSet:
+        case = sample("a", [1.0], **{metric: [value]})
+        return _sessions(*([*map(sample, before), case] for _ in range(5)))
+
+    alike = compare(measured(1e8, "b"), measured(1e9, "b"), RULES)
+    assert _verdicts(alike)["a"][0] is Verdict.REGRESSED
+    apart = compare(measured(1e8, "b"), measured(1e9), RULES)
+    assert _verdicts(apart)["a"][0] is Verdict.UNCHANGED
+    note = "first calls and memory are not compared in 1 of 1 case: sessions had measured other"
+    assert any(each.startswith(note) for each in apart.notes)
+
+
+def test_a_figure_that_one_session_lacks_is_compared_by_the_others() -> None:
+    base = [*_apart(4, memory=[5e7]), [sample("a", [1.0])]]
+    comparison = compare(_sessions(*base), _sessions(*_apart(5, memory=[5e8])), RULES)
+    assert comparison.counts == {"regressed": 1}
+    grown = next(each for each in comparison.judgements if each.metric == "memory")
+    assert len(grown.base) == 4
+
+
+def test_a_case_that_failed_in_a_session_is_missing() -> None:
+    """The others do not make up for it: it may fail at random."""
+    broken = run(unmeasured={"a": "call failed"})
+    contender = together("now", [run(sample("a", [1.0])), broken])
+    comparison = compare(_sessions(*_apart(5)), contender, RULES)
+    assert _verdicts(comparison) == {"a": (Verdict.MISSING, "call failed")}
+
+
+def test_upper_bounds_have_neither_bounds_nor_a_mean() -> None:
+    busy = _sessions(*_apart(5), [sample("a", [2.0], condition="contended")])
+    comparison = compare(_sessions(*_apart(5)), busy, RULES)
+    (judgement,) = (each for each in comparison.judgements if each.metric == MINIMUM)
+    assert (judgement.low, judgement.high, judgement.visible) == (None, None, None)
+    assert comparison.means == {}
+    assert not any("would have shown" in note for note in comparison.notes)
+
+
+@pytest.mark.parametrize(("base", "contender"), [(5, 5), (10, 3), (5, 1), (2, 2)])
+def test_a_detectable_change_is_found_by_nine_of_ten(base: int, contender: int) -> None:
+    """Beyond chance and beyond the threshold."""
+    draw = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        unchanged, changed = (np.exp(draw.normal(0, 0.01, (2, n))) for n in (base, contender))
+        shift = SessionRatio.between(unchanged[0], changed[0], 0.0)
+        visible = shift.detectable(0.03, 0.05)
+        assert visible is not None
+        after = SessionRatio.between(unchanged[1], (1 + visible) * changed[1], 0.0)
+        found.append(after.p <= 0.05 and after.is_beyond(0.03))
+    assert np.mean(found) >= 0.8
 
 
 def test_runs_without_a_common_case_have_verdicts_too() -> None:

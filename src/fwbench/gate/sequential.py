@@ -427,11 +427,11 @@ def clear_pairs(rules: Rules, cases: int) -> int:
 def metric_tests(
     base: Measurement, contender: Measurement, rules: Rules, cases: int
 ) -> list[MetricTest]:
-    """The tests of a case: one for each metric that both sides have in every launch."""
+    """The tests of a case: one for each metric that both sides of a pair have."""
     return [
         MetricTest.create(metric, rules, cases, base)
         for metric in METRICS
-        if base.values(metric.name) and contender.values(metric.name)
+        if _both_known(metric.name, base, contender)
     ]
 
 
@@ -502,15 +502,20 @@ def _judgement(test: MetricTest, base: Measurement, contender: Measurement) -> J
         math.exp(high) if math.isfinite(high) else None,
         visible=math.expm1(visible) if visible is not None and math.isfinite(visible) else None,
         threshold=math.expm1(test.threshold),
-        base=base.values(test.metric.name),
-        contender=contender.values(test.metric.name),
+        base=base.known(test.metric.name),
+        contender=contender.known(test.metric.name),
     )
+
+
+def _both_known(name: str, base: Measurement, contender: Measurement) -> list[tuple[float, float]]:
+    """A figure of both sides of the pairs that have it."""
+    pairs = zip(base.launches, contender.launches, strict=False)
+    return [(both[0][name], both[1][name]) for both in pairs if name in both[0] and name in both[1]]
 
 
 def _differences(test: MetricTest, base: Measurement, contender: Measurement) -> Floats:
     metric = test.metric
-    if in_turns := contender.values(TURNS.get(metric.name, "")):
+    if in_turns := contender.known(TURNS.get(metric.name, "")):
         return np.asarray(in_turns)
-    return differences(
-        metric.raised(base.values(metric.name)), metric.raised(contender.values(metric.name))
-    )
+    sides = zip(*_both_known(metric.name, base, contender), strict=True)
+    return differences(*map(metric.raised, sides))

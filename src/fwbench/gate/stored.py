@@ -4,25 +4,35 @@ Between two sessions a machine changes by more than its launches show, and so th
 unit: a base of one session informs, and decides nothing.
 """
 
+import itertools
 import math
 import shutil
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import nctdtrinc, stdtr, stdtrit
 
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError, some
 from fwbench.gate import verdicts
 from fwbench.gate.samples import METRICS, Metric, SampleSet, each_once, read, together, unequal_work
-from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
-from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import LEFT_OUT
+from fwbench.gate.verdicts import (
+    DISTURBED,
+    Comparison,
+    Judgement,
+    Rules,
+    Verdict,
+    one_sided,
+    unjudged,
+)
+from fwbench.records.measurement import MEMORY, MEMORY_BEFORE, Measurement
+from fwbench.records.session_facts import FAILED, LEFT_OUT
 from fwbench.records.stored import files_of
 from fwbench.records.units import count
 
@@ -34,6 +44,12 @@ SESSIONS_AT_LEAST = 2
 _LEAST_SPREAD = 0.25
 
 _NOUN = ("session", "sessions")
+
+#: Medians of so many times as many launches do not scatter alike.
+_LAUNCHES_ALIKE = 2
+
+#: Figures that depend on what was measured before in the process.
+_OF_PLACE = ("first call", MEMORY, MEMORY_BEFORE)
 
 #: Share of the comparisons that show a detectable change.
 _DETECTED = 0.9
@@ -91,19 +107,21 @@ class SessionRatio:
         return abs(self.change) >= math.log1p(threshold)
 
     def interval(self, confidence: float) -> tuple[float | None, float | None]:
-        """Lower and upper bound of the ratio, each of which holds with this confidence."""
+        """Lower and upper bound of the ratio, which both hold with this confidence."""
         if not self.freedom:
             return None, None
-        width = float(stdtrit(self.freedom, confidence)) * self.error
+        width = float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
         return _exp(self.change - width), _exp(self.change + width)
 
     def detectable(self, threshold: float, level: float) -> float | None:
         """The slow-down, as a share, that nine of ten would show; None beyond tenfold times."""
         if not self.freedom:
             return None
-        quantiles = stdtrit(self.freedom, 1 - level) + stdtrit(self.freedom, _DETECTED)
-        change = float(quantiles) * self.error
-        return None if change > _TENFOLD else max(threshold, math.exp(change) - 1)
+        critical, usual = stdtrit(self.freedom, [1 - level, _DETECTED])
+        # Beyond chance, by the noncentral t of changed sides; and beyond the threshold.
+        significant = nctdtrinc(self.freedom, 1 - _DETECTED, critical) * self.error
+        change = float(max(significant, math.log1p(threshold) + usual * self.error))
+        return math.exp(change) - 1 if change <= _TENFOLD else None
 
 
 def _exp(change: float) -> float:
@@ -115,14 +133,25 @@ def compare(
     base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
 ) -> Comparison:
     """Compare the sessions of two stored runs, case by case; the margin of rules is not used."""
+    # In the other sessions it may have been another one that failed at random.
+    sound = {
+        k: s for k, s in contender.samples.items() if contender.unmeasured.get(k) not in FAILED
+    }
+    contender = replace(contender, samples=sound)
     pairs = {
         key: (base.samples[key], sample)
         for key, sample in contender.samples.items()
         if key in base.samples
     }
     level = rules.level / max(len(pairs), 1)
+    sessions = [session for side in (base, contender) for session in side.sessions or [side]]
+    elsewhere = _in_another_place(sessions, pairs)
     judgements = [
-        judgement for pair in pairs.values() for judgement in _judgements(*pair, rules, level)
+        judgement
+        for key, pair in pairs.items()
+        for judgement in _judgements(
+            *pair, rules, level, _unequal(base, contender, key), in_place=key not in elsewhere
+        )
     ]
     return Comparison(
         base.name,
@@ -132,6 +161,7 @@ def compare(
         [
             *_interruptions(base, contender),
             *_in_fewer_sessions(base, contender),
+            *_unplaced(elsewhere, len(pairs)),
             *_power(judgements),
             *rules.marked(pairs.values()),
             *notes,
@@ -140,12 +170,56 @@ def compare(
 
 
 def _judgements(
-    base: Measurement, contender: Measurement, rules: Rules, level: float
+    base: Measurement,
+    contender: Measurement,
+    rules: Rules,
+    level: float,
+    unequal: str,
+    *,
+    in_place: bool,
 ) -> list[Judgement]:
     """The verdicts on one case, or the one reason why there is none."""
-    if reason := unequal_work(base, contender):
-        return [unjudged(contender, Verdict.INCONCLUSIVE, reason)]
-    return judge(base, contender, rules, level)
+    if unequal:
+        return [unjudged(contender, Verdict.INCONCLUSIVE, unequal)]
+    return judge(base, contender, rules, level, in_place=in_place)
+
+
+def _unequal(base: SampleSet, contender: SampleSet, key: str) -> str:
+    """Why the times of a case are not comparable in any two sessions; empty if they are."""
+    sides = [
+        [session.samples[key] for session in side.sessions or [side] if key in session.samples]
+        for side in (base, contender)
+    ]
+    numbers = sorted(len(sample.facts.launches or "1") for side in sides for sample in side)
+    if base.sessions and contender.sessions and numbers[-1] > _LAUNCHES_ALIKE * numbers[0]:
+        return (
+            f"sessions of {numbers[0]} and of {numbers[-1]} launches: medians of few scatter more; "
+            "measure all with the same --fw-launches"
+        )
+    return next(filter(None, itertools.starmap(unequal_work, itertools.product(*sides))), "")
+
+
+def _in_another_place(sessions: Sequence[SampleSet], keys: Iterable[str]) -> list[str]:
+    """The cases that came behind others in some sessions than in the rest.
+
+    A first call may start threads and load libraries for all that follow, and memory is there for
+    whoever comes later in the process.
+    """
+    places: dict[str, set[int]] = defaultdict(set)
+    for session in sessions:
+        before: dict[str, int] = defaultdict(int)
+        for key, sample in session.samples.items():
+            places[key].add(before[sample.framework])
+            before[sample.framework] = hash((before[sample.framework], key))
+    return [key for key in keys if len(places[key]) > 1]
+
+
+def _unplaced(elsewhere: Sequence[str], cases: int) -> Iterable[str]:
+    if elsewhere:
+        yield (
+            f"first calls and memory are not compared in {len(elsewhere)} of "
+            f"{count(cases, 'case')}: sessions had measured other cases before"
+        )
 
 
 def _power(judgements: Sequence[Judgement]) -> Iterable[str]:
@@ -159,6 +233,8 @@ def _power(judgements: Sequence[Judgement]) -> Iterable[str]:
             f"{sessions}, for information only: sessions of the same work differ, too. Measure "
             f"{SESSIONS_AT_LEAST} or more of the base, or both sides in turns (fwbench ab)"
         )
+        return
+    if all(judgement.reason == DISTURBED for judgement in of_times):
         return
     slower = statistics.median_low(judgement.visible or math.inf for judgement in of_times)
     change = "not even ten times the time" if slower == math.inf else f"a slow-down by {slower:.0%}"
@@ -193,34 +269,43 @@ def _in_fewer_sessions(*sides: SampleSet) -> Iterable[str]:
             yield f"{side.name} has {count(most, *_NOUN)}, and not each case in all: {some(fewer)}"
 
 
-def judge(base: Measurement, contender: Measurement, rules: Rules, level: float) -> list[Judgement]:
-    """The verdicts on one case: one for each metric that both sides have."""
+def judge(
+    base: Measurement, contender: Measurement, rules: Rules, level: float, *, in_place: bool = True
+) -> list[Judgement]:
+    """The verdicts on one case: one for each metric that enough sessions of both sides have.
+
+    Args:
+        in_place: whether the same cases came before it in all sessions.
+    """
     times_alone = base.contended or contender.contended or len(base.launches) < SESSIONS_AT_LEAST
     judgements = [
         _judge(metric, base, contender, rules, level * metric.weight)
         for metric in METRICS
-        if base.values(metric.name)
-        and contender.values(metric.name)
+        if len(base.known(metric.name)) >= min(SESSIONS_AT_LEAST, len(base.launches))
+        and contender.known(metric.name)
         and (metric.is_time or not times_alone)
+        and (metric.name not in _OF_PLACE or in_place)
     ]
-    judge_again = partial(judge, rules=rules, level=level)
+    judge_again = partial(judge, rules=rules, level=level, in_place=in_place)
     return verdicts.confirmed(judgements, base, contender, judge_again)
 
 
 def _judge(
     metric: Metric, base: Measurement, contender: Measurement, rules: Rules, level: float
 ) -> Judgement:
-    measured = base.values(metric.name), contender.values(metric.name)
+    measured = base.known(metric.name), contender.known(metric.name)
     least = _LEAST_SPREAD * math.log1p(metric.threshold or Rules.threshold)
     before, after = map(metric.raised, measured)
     shift = SessionRatio.between(before, after, least)
     threshold = rules.threshold_of(metric, base)
-    visible = shift.detectable(threshold, level / 2)
+    is_known = not (base.contended or contender.contended)  # else times are upper bounds
+    visible = shift.detectable(threshold, level / 2) if is_known else None
+    bounds = shift.interval(rules.confidence) if is_known else (None, None)
     verdict, reason = Verdict.INCONCLUSIVE, ""
     if len(measured[0]) < SESSIONS_AT_LEAST:
         reason = "the base has one session"
-    elif base.contended or contender.contended:
-        reason = "other processes took its processors"
+    elif not is_known:
+        reason = DISTURBED
     elif shift.p <= level / 2 and shift.is_beyond(threshold):
         verdict = Verdict.REGRESSED if shift.ratio > 1 else Verdict.IMPROVED
     elif metric.looks_changed(shift.ratio, 1 + threshold):
@@ -237,7 +322,7 @@ def _judge(
         reason,
         metric.name,
         shift.ratio,
-        *shift.interval(rules.confidence),
+        *bounds,
         shift.p,
         visible,
         threshold,

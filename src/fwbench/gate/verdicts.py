@@ -129,6 +129,10 @@ def _marker(threshold: float | None) -> str:
     return "no threshold" if threshold is None else f"threshold {threshold:.3g}"
 
 
+#: Why times that are upper bounds are not judged.
+DISTURBED = "other processes took its processors"
+
+
 @dataclass(frozen=True)
 class Judgement:
     """The verdict on one metric of one case; :class:`StoredJudgement` explains its figures."""
@@ -193,10 +197,10 @@ class Comparison:
 
     @property
     def means(self) -> dict[str, float]:
-        """Geometric mean of the ratios of times, by framework."""
+        """Geometric mean of the ratios of times that nothing disturbed, by framework."""
         ratios: dict[str, dict[str, float]] = {}
         for judgement in self.judgements:
-            if judgement.ratio is not None:
+            if judgement.ratio is not None and judgement.reason != DISTURBED:
                 # The first metric of each case is the one that stands for its time.
                 of_framework = ratios.setdefault(judgement.framework or "benchmarks", {})
                 of_framework.setdefault(judgement.key, judgement.ratio)

@@ -219,10 +219,14 @@ class Measurement:
         in_launches = self.facts.contended
         return self.facts.condition == CONTENDED if in_launches is None else in_launches
 
+    def known(self, name: str) -> tuple[float, ...]:
+        """A figure of the launches that have it."""
+        return tuple(launch[name] for launch in self.launches if name in launch)
+
     def values(self, name: str) -> tuple[float, ...]:
         """A figure of each launch; empty if one of them lacks it."""
-        values = [launch[name] for launch in self.launches if name in launch]
-        return tuple(values) if len(values) == len(self.launches) else ()
+        values = self.known(name)
+        return values if len(values) == len(self.launches) else ()
 
     @property
     def times_s(self) -> tuple[float, ...]:
@@ -248,9 +252,7 @@ class Measurement:
     def of_session(self) -> Self:
         """The same with one value of each figure, the median over its launches."""
         medians = {
-            name: statistics.median(launch[name] for launch in self.launches)
-            for name in _FIGURES
-            if self.values(name)
+            name: statistics.median(self.known(name)) for name in _FIGURES if self.known(name)
         }
         return replace(self, figures=[medians])
 
