@@ -10,8 +10,8 @@ launches of the quiet machine.
 Bounds: the right winner or a tie in 99 % of all groups that were decided, and of all groups of the
 quiet machine; never a winner that is slower by more than 3 %; for decided groups, half of the
 launches of cases that their contestants would have had with as many launches as the closest pair
-took; and once the medians of two contestants are the same, one of them takes three times as long
-in 10 % of launches at most, as races assume.
+took; and once the medians of two contestants are the same, one of them takes more than twice as
+long in half of the launches at most, as races assume.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _THRESHOLD = 0.03
 _LAUNCHES_AT_MOST = 60
 _RIGHT_AT_LEAST = 0.99
 _COST_AT_MOST = 0.5
-_FAR = 3.0
-_FAR_AT_MOST = 0.1
+_FAR = 2.0
+_FAR_AT_MOST = 0.5
 
 _MODELS = {**noise.MODELS, **noise.WITHIN_LAUNCHES}
 
@@ -189,7 +189,7 @@ def _cost(name: str, counts: Counter[str]) -> Iterable[bounds.Finding]:
 
 
 def _far(name: str, pool: Pool, works: Sequence[Work]) -> bounds.Finding:
-    """The share of simulations in which one of two equal medians takes three times as long."""
+    """The share of simulations in which one of two equal medians takes twice as long."""
     far = pairs = 0
     for first, second in (pair for work in works for pair in itertools.permutations(work.cases, 2)):
         both = [_times_s(pool.cases[case]) for case in (first, second)]
@@ -202,7 +202,7 @@ def _far(name: str, pool: Pool, works: Sequence[Work]) -> bounds.Finding:
         pairs += len(kept)
         far += sum(ratio > _FAR * median(kept) for ratio in kept)
     share = far / max(1, pairs)
-    what = f"{name}: one of two equal contestants is three times as slow"
+    what = f"{name}: one of two equal contestants is twice as slow"
     if "contended" in name:  # why these are left out of races
         return bounds.Finding(what, f"{share:.2%} of {pairs}")
     bound = f"at most {_FAR_AT_MOST:.0%}"

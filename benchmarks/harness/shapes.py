@@ -35,6 +35,12 @@ def _second_speed(draw: np.random.Generator, shape: tuple[int, int], _deviation:
     return math.log(1.4) * (draw.random(shape) < 0.45)
 
 
+def _far_slower_speed(
+    draw: np.random.Generator, shape: tuple[int, int], _deviation: float
+) -> Floats:
+    return math.log(4) * (draw.random(shape) < 0.45)
+
+
 def _slow_for_ten(draw: np.random.Generator, shape: tuple[int, int], _deviation: float) -> Floats:
     left = np.where(draw.random(shape[0]) < 0.2, draw.integers(1, 11, shape[0]), 0)
     states = []
@@ -56,9 +62,10 @@ def _slow_stretches(draw: np.random.Generator, shape: tuple[int, int], _deviatio
 _SHAPES: dict[str, Callable[[np.random.Generator, tuple[int, int], float], Floats]] = {
     "the same": _same,
     "a longer tail": _longer_tail,
-    "a second speed in 45 % of launches": _second_speed,
+    "a second speed of 1.4x in 45 % of launches": _second_speed,
     "slow for ten launches in a row": _slow_for_ten,
     "slow stretches of any length, ten launches on average": _slow_stretches,
+    "a second speed of 4x in 45 % of launches": _far_slower_speed,
 }
 
 

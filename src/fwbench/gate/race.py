@@ -12,8 +12,8 @@ evaluated, and whichever contestants led in between:
 
 A pair is a launch of both contestants. Evidence is that of
 :func:`fwbench.gate.sequential.evidence_of_share`, valid after every launch: contestants do
-different work, so their differences may have any shape. It takes 16 pairs or more that all agree.
-Contestants three times as slow do not wait for these, see :func:`falls_behind`. Launches must be
+different work, so their differences may have any shape. It takes 16 pairs or more that all agree,
+and eleven where one takes more than twice as long in all of them. Launches must be
 independent: one whose own launches are slow for a stretch of more than ten may lose wrongly.
 
 Beside busy processes launches say who is faster there: two threads that wait for each other lose to
@@ -26,7 +26,6 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import cast
 
 import numpy as np
 
@@ -53,17 +52,14 @@ _MARGIN, _MOST = 0.5, 2 / 3
 #: Parts of a comparison's level: for evidence of signs, and for contestants that fall far behind.
 _SIGNS, _FAR = 0.75, 0.25
 
-#: Launches of equal contestants differ by more than this factor in at most this share of pairs.
-_FAR_FACTOR = 3.0
-_FAR_SHARE = 0.1
+#: A contestant is slower, too, where it takes longer by this factor in more than half of launches.
+#: One with the same median does so in less than half of them, however slow its second speed is.
+_FAR_FACTOR = 2.0
 
 #: A contestant that is slower by a little less than the threshold can hardly be shown to tie, nor
 #: to be slower by the threshold. From this part of it on it has lost once it is slower for certain;
 #: it is launched on while others are open.
 _CLOSE = 2 / 3
-
-#: The part of the money that a gambler keeps when betting that a contestant falls far behind.
-_NOT_BET = 0.1
 
 
 class GroupVerdict(StrEnum):
@@ -94,8 +90,8 @@ class RaceTest(Sequential):
         """True if the differences have shown that a contestant is slower, by number of pairs."""
         is_behind = differences > _MARGIN * self.threshold
         signs = evidence_of_share(is_behind, _MOST) >= self.needed - math.log(_SIGNS)
-        far = falls_behind(differences) >= self.needed - math.log(_FAR)
-        return signs | far
+        is_far = differences > math.log(_FAR_FACTOR)
+        return signs | (evidence_of_share(is_far) >= self.needed - math.log(_FAR))
 
     def excludes(self, differences: Floats, change: float) -> Bools:
         """True if a median difference of this or more is excluded, in both directions."""
@@ -122,28 +118,6 @@ class RaceTest(Sequential):
             return np.where(np.abs(medians) >= _CLOSE * self.threshold, lost | tied, tied)
 
         return until_decided(differences, decided)
-
-
-def falls_behind(differences: Floats) -> Floats:
-    """The logarithm of the evidence that a contestant is far behind, which four launches can show.
-
-    No test of signs can tell so early: five signs agree by chance in one case of 32. This one takes
-    an assumption on sizes instead: of contestants that are equally fast, one takes more than three
-    times as long as the other in at most one launch of ten, independently of earlier launches.
-    (Noise of shared machines stays below that: a second speed, 1.4 times; slow launches, up to
-    twice; two processors with a load of 15 to 20, three times in one launch of twenty.) A bet on it
-    at 10 to 1 makes no money in the long run, and again evidence is the money that was made: it
-    grows ninefold with each launch in which it was three times as slow.
-
-    Args:
-        differences: logarithms of ratios of its times to the other's, along the last axis.
-
-    Returns:
-        The largest so far, for each number of pairs; of the same shape.
-    """
-    far = differences > math.log(_FAR_FACTOR)
-    bets = np.log(np.where(far, _NOT_BET + (1 - _NOT_BET) / _FAR_SHARE, _NOT_BET))
-    return cast("Floats", np.maximum.accumulate(np.cumsum(bets, axis=-1), axis=-1))
 
 
 @dataclass(frozen=True)
