@@ -22,6 +22,13 @@ def _row(
     return row.stored("pkg>=1", _NAMES, {"1.6": "no wheel", "1.7": "no wheel"}, {"python": "3.11"})
 
 
+def _long_row(case: Callable[[int], float]) -> StoredRow:
+    """More versions than can take turns, each half as much slower."""
+    names = [f"1.{place}" for place in range(12)]
+    versions = Versions({"case": lambda place: 2e-3 * case(place) ** 0.5}, deviation=1e-6)
+    return measured(versions, len(names)).stored("pkg>=1", names, {}, {})
+
+
 def test_the_lines_of_a_case_that_has_changed() -> None:
     lines = since.table(_row(lambda place: 1.5 if place >= 3 else 1.0))
     assert lines[0].startswith("case: slower since 1.3 (+50.")
@@ -66,7 +73,15 @@ def test_a_version_without_the_case_has_a_reason() -> None:
 def test_flat_cases_are_folded() -> None:
     lines = since.table(_row(lambda _: 1.0))
     assert lines[0].startswith("1 case without a change above ")
-    assert lines[0].endswith("%: case")
+    assert lines[0].endswith("% in a step: case")
+
+
+@pytest.mark.parametrize("row", [_row, _long_row])
+def test_small_steps_are_told_that_add_up(row: Callable[..., StoredRow]) -> None:
+    """None of them is a change by itself, but the last version is slower than the first one."""
+    stored = row(lambda place: 1.02**place)
+    last = list(stored.cases["case"].times_s)[-1]
+    assert since.table(stored)[0].startswith(f"case: slower since {last} or a version after 1.0 (+")
 
 
 def test_what_could_not_be_told_is_named() -> None:

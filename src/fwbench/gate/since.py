@@ -46,6 +46,8 @@ TWO = 2
 #: What is judged has the whole level.
 _METRIC = Metric(MEDIAN, 1.0)
 
+_CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
+
 #: Places of two versions, the earlier one first.
 Step = tuple[int, int]
 
@@ -78,6 +80,11 @@ class VersionRow:
     def measured_steps(self) -> list[Step]:
         """The same without versions that were put into a step, and not measured yet."""
         return [*itertools.pairwise(place for place in self.places if self.times_s.get(place))]
+
+    @property
+    def whole(self) -> Step:
+        """From the first version to the last."""
+        return self.places[0], self.places[-1]
 
     def add(self, logs: Mapping[int, Floats]) -> None:
         """Add the visits of a launch: logarithms of seconds, by place, of as many rounds."""
@@ -178,13 +185,15 @@ class Search:
 
     def _open(self) -> list[tuple[str, Step]]:
         """The steps without a verdict, those with the fewest launches first."""
-        steps = [
-            (case, step)
-            for case, row in self.rows.items()
-            for step in row.steps
-            if self._is_open(row.looks[step])
-        ]
+        steps = [(case, step) for case, row in self.rows.items() for step in self._open_steps(row)]
         return sorted(steps, key=lambda each: len(self.rows[each[0]].looks[each[1]]))
+
+    def _open_steps(self, row: VersionRow) -> list[Step]:
+        """Open steps of a case; where none has changed, its whole row, as small steps add up."""
+        steps = [step for step in row.steps if self._is_open(row.looks[step])]
+        if steps or not row.steps or any(self.verdict(row, step) in _CHANGED for step in row.steps):
+            return steps
+        return [row.whole] if self._is_open(row.looks[row.whole]) else []
 
     def _is_open(self, looks: Sequence[float]) -> bool:
         """True if there is no verdict, and further launches may bring one."""
@@ -204,7 +213,7 @@ class Search:
                     for place in range(step[0] + 1, step[1])
                     if place not in self.lost and place not in row.missing
                 ]
-                if within and verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
+                if within and verdict in _CHANGED:
                     row.halved[step] = verdict
                     row.places = sorted([*row.places, within[len(within) // 2]])
                     is_halved = True
@@ -214,10 +223,11 @@ class Search:
     def test(self) -> MetricTest:
         """The test of a step.
 
-        A row of N versions has N - 1 of them, and at most as many again where steps are halved.
+        A row of N versions has N - 1 of them, and at most as many again where steps are halved; of
+        more than one, the whole row is tested, too.
         """
         steps = (self.versions - 1) * (1 if self.versions <= self.at_once else 2)
-        tests = max(1, len(self.rows) * steps)
+        tests = max(1, len(self.rows) * (steps + (self.versions > TWO)))
         threshold = math.log1p(self.rules.threshold)
         return MetricTest(
             threshold,
@@ -237,15 +247,19 @@ class Search:
     def changes(self, row: VersionRow) -> list[Change]:
         """The steps at which a case has changed, in their order.
 
-        One that was halved, and whose halves do not tell where it has changed, is one of them.
+        One that was halved, and whose halves do not tell where it has changed, is one of them. So
+        is the whole row if it has changed, and no step for certain.
         """
         found = [
             self._change(row, step, verdict)
             for step in row.steps
-            if (verdict := self.verdict(row, step)) in (Verdict.REGRESSED, Verdict.IMPROVED)
+            if (verdict := self.verdict(row, step)) in _CHANGED
         ]
+        wide = dict(row.halved)
+        if row.steps and not found and (verdict := self.verdict(row, row.whole)) in _CHANGED:
+            wide[row.whole] = verdict
         # The narrowest first: a wide step is explained by any change within it.
-        for step, verdict in sorted(row.halved.items(), key=lambda each: each[0][1] - each[0][0]):
+        for step, verdict in sorted(wide.items(), key=lambda each: each[0][1] - each[0][0]):
             within = (change for change in found if _is_within(change.step, step))
             if not any(change.verdict is verdict for change in within):
                 found.append(self._change(row, step, verdict))

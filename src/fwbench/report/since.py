@@ -112,10 +112,8 @@ def _notes(row: StoredRow) -> list[str]:
     if flat:
         steps = (step for name in flat for step in row.cases[name].steps)
         largest = max(math.exp(abs(math.log(bound))) for step in steps for bound in step.bounds)
-        names = some(flat, _NAMED)
-        notes.append(
-            f"{count(len(flat), 'case')} without a change above {largest - 1:.1%}: {names}"
-        )
+        cases, names = count(len(flat), "case"), some(flat, _NAMED)
+        notes.append(f"{cases} without a change above {largest - 1:.1%} in a step: {names}")
     notes += [f"{name}: cannot tell: {why}" for name, why in untold.items()]
     notes += _missing(row)
     by_reason: dict[str, list[str]] = {}
