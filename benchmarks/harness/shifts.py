@@ -1,8 +1,8 @@
 """Count the shifts that ``fwbench report --history`` sees, with and without a shift.
 
 Made-up histories: noise of two sizes, normal, with heavy tails (Student's t with three degrees of
-freedom), or normal with one run in twenty half as slow again; then the same with the second half
-10 % slower.
+freedom), or normal with one run in twenty half as slow again; and 1 % with a second speed, 10 %
+slower, in 30 % of runs. Then the same with the second half 10 % slower.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ _NOISES: dict[str, Noise] = {
     "outliers": lambda random, runs, size: (
         random.normal(0.0, size, runs) + (random.random(runs) < 1 / 20) * np.log(1.5)
     ),
+    "two speeds": lambda random, runs, size: (
+        random.normal(0.0, size, runs) + (random.random(runs) < 0.3) * np.log(1.1)
+    ),
 }
+
+_ONE_SPEED = ("normal", "heavy tails", "outliers")
+_BY_SIZE = {0.02: _ONE_SPEED, 0.1: _ONE_SPEED, 0.01: ("two speeds",)}
 
 
 def _share(trials: int, succeeds: Callable[[], bool]) -> float:
@@ -58,8 +64,8 @@ def main() -> int:
     return conclude(
         [
             _findings(runs, size, name, given.trials)
-            for size in (0.02, 0.1)
-            for name in _NOISES
+            for size, names in _BY_SIZE.items()
+            for name in names
             for runs in (10, 30, 100, 300)
         ]
     )

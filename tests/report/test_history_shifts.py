@@ -1,6 +1,8 @@
 """Shifts that last are found in a history, and upgrades of frameworks."""
 
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +134,30 @@ def test_noise_that_changes_is_no_shift(grows: bool) -> None:
 def test_runs_that_alternate_are_no_shift() -> None:
     """A machine with two kinds of cores has two levels in turn."""
     assert shifts([1.0, 1.2] * 20) == []
+
+
+def test_two_speeds_by_chance_are_no_shift() -> None:
+    """One of each run: where fewer than half of the steps switch, noise seems to be that of one."""
+
+    def flagged(seed: int) -> bool:
+        random = np.random.default_rng(seed)
+        logs = random.normal(0, 0.01, 100) + math.log(1.1) * (random.random(100) < 0.3)
+        return bool(shifts([float(time_s) for time_s in np.exp(logs)]))
+
+    assert sum(map(flagged, range(50))) <= 6
+
+
+def test_contended_runs_make_no_shift() -> None:
+    """Their times are upper bounds; a shift of the others is placed among all runs."""
+    case = line(levels((10, 1.0), (6, 1.3), (10, 1.0)))
+    busy = range(10, 16)
+    moments = [replace(each, is_contended=at in busy) for at, each in enumerate(case.moments)]
+    section, *_ = history.sections([replace(case, moments=moments)])
+    assert not section.rows
+    assert "Contended runs, whose times are upper bounds, are left out of these." in section.notes
+    slower = [*moments[:21], *(replace(moment, median_s=2.0) for moment in moments[21:])]
+    section, *_ = history.sections([replace(case, moments=slower)])
+    assert [row["since"] for row in rows(section)] == [day(21)]
 
 
 @pytest.fixture

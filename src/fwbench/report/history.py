@@ -5,6 +5,8 @@ Eckley, Journal of the American Statistical Association 107, 2012) as in the lib
 the squared error as cost. So that neither single runs nor noise make one, the times are smoothed by
 a running median and measured in units of their own noise; where a shift is, is then looked for in
 the times themselves, and either level must have lasted for as many runs as the median's window.
+Runs on its two sides must differ in rank (Mann and Whitney), too: a case that has two speeds, of
+which each run has one by chance, has no shift, though its noise seems to be that of one speed.
 docs/figures.md says how well that works.
 """
 
@@ -17,7 +19,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -79,9 +81,31 @@ def shifts(times_s: Sequence[float]) -> list[Shift]:
     bounds = [0, *search.predict(pen=_PENALTY * math.log(len(times_s)))]
     for place in range(1, len(bounds) - 1):
         bounds[place] = _place(logs, *bounds[place - 1 : place + 2])
+    bounds = _without_chance(logs, bounds)
     levels = zip(bounds, bounds[1:], bounds[2:], strict=False)
     candidates = (_shift(times_s, *level) for level in levels)
     return [shift for shift in candidates if shift is not None]
+
+
+def _without_chance(logs: NDArray[Any], bounds: Sequence[int]) -> list[int]:
+    """The bounds of levels, without those that chance could explain, the least clear first.
+
+    Each is clearer than the clearest of as many places is by chance, as a rule.
+    """
+    kept, places = [*bounds], len(logs) - 2 * _WINDOW + 1
+    while len(kept) > 2:  # noqa: PLR2004 (both ends)
+        levels = (logs[first:last] for first, last in itertools.pairwise(kept))
+        clear = [_clearness(*neighbours) for neighbours in itertools.pairwise(levels)]
+        if min(clear) >= math.sqrt(2 * math.log(places)):
+            break
+        del kept[clear.index(min(clear)) + 1]
+    return kept
+
+
+def _clearness(before: NDArray[Any], after: NDArray[Any]) -> float:
+    """Mann and Whitney's statistic of two levels, in standard deviations."""
+    share = float(np.sign(after[:, None] - before[None, :]).mean())
+    return abs(share) * math.sqrt(3 * before.size * after.size / (before.size + after.size + 1))
 
 
 def _shift(times_s: Sequence[float], first: int, middle: int, last: int) -> Shift | None:
@@ -187,9 +211,14 @@ class _FollowedCase:
         return None if first is last else last.median_s / first.median_s - 1
 
     @property
+    def clean(self) -> int:
+        """The number of runs that were not contended."""
+        return sum(not moment.is_contended for moment in self.moments)
+
+    @property
     def contended(self) -> str:
         """The number of its contended runs; empty for none."""
-        number = sum(moment.is_contended for moment in self.moments)
+        number = self.runs - self.clean
         return f"{number} of {self.runs}" if number else ""
 
     @property
@@ -233,13 +262,18 @@ _CASES = columns("history")
 
 def sections(lines: Sequence[HistoryLine]) -> list[Section]:
     """The shifts of all cases, then every case with its chart."""
-    cases = [
-        _FollowedCase(line, shifts([moment.median_s for moment in line.moments])) for line in lines
-    ]
+    cases = [_FollowedCase(line, _shifts_of(line.moments)) for line in lines]
     several = [case for case in cases if case.runs > 1]
     drawn = {*sorted(several, key=lambda case: not case.shifts)[:_DRAWN]}
     groups = group_by(cases, lambda case: f"{case.line.group}, {case.line.machine}")
     return [_shifts(cases), *(_section(group, members, drawn) for group, members in groups.items())]
+
+
+def _shifts_of(moments: Sequence[Moment]) -> list[Shift]:
+    """The shifts of a case; its contended runs, whose times are upper bounds, do not count."""
+    numbers = [number for number, moment in enumerate(moments) if not moment.is_contended]
+    found = shifts([moments[number].median_s for number in numbers])
+    return [replace(shift, at=numbers[shift.at]) for shift in found]
 
 
 def _section(
@@ -265,11 +299,15 @@ def _section(
 def _shifts(cases: Sequence[_FollowedCase]) -> Section:
     every = [_Lasting(case.line, shift) for case in cases for shift in case.shifts]
     every.sort(key=lambda row: -row.shift.change)
-    few = sum(case.runs < 2 * _WINDOW for case in cases)
+    few = sum(case.clean < 2 * _WINDOW for case in cases)
     notes = [_extent(cases)]
     notes += [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
+    is_contended = any(case.contended for case in cases)
+    if is_contended:
+        notes.append("Contended runs, whose times are upper bounds, are left out of these.")
     if few:
-        notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
+        runs = f"{2 * _WINDOW} runs" + " that were not contended" * is_contended
+        notes.append(f"{count(few, 'case')} had fewer than {runs}: too few to tell.")
     if not every and few < len(cases):
         notes.append("No shift was found.")
     return Section.from_items(
