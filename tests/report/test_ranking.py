@@ -174,6 +174,16 @@ def test_who_wins_a_contest(times_s: dict[str, str], decision: str, fastest: str
     assert ratios.get(fastest, 1.0) == 1.0
 
 
+def test_executions_that_are_as_fast_win_less_easily() -> None:
+    """The fastest of three twins is ahead of a fourth by chance; slow ones cannot have led."""
+    assert row(a1="1", b="1.066").decision is Decision.WON
+    twins = row(a1="1", a2="1", a3="1", b="1.066")
+    assert twins.decision is Decision.CLOSE
+    assert twins.is_close(twins.entrants[-1])
+    assert row(a1="1", a2="1", a3="1", b="1.08").decision is Decision.WON
+    assert row(a1="1", a2="1.5", a3="2", b="1.066").decision is Decision.WON
+
+
 def test_a_slow_clean_case_is_not_the_fastest() -> None:
     """On a busy machine: what escaped contention is slow, and what did not is proven faster."""
     relu = row(xla="159", torch="1.3!", numpy="6.03!")

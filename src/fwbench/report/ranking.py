@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by, ratio, repeats
+from fwbench.records.repeatability import DECIDED
 from fwbench.records.units import count
 from fwbench.report.condition import (
     full_bits,
@@ -49,6 +50,11 @@ class Decision(Enum):
     DISTURBED = "not decided, since cases were contended"
 
 
+def is_slower(case: Measurement, other: Measurement, quantile: float = DECIDED) -> bool:
+    """True if a case is slower than another by more than their medians differ by chance."""
+    return ratio(other, case).value > blur([(other, case)], quantile)
+
+
 @dataclass(frozen=True)
 class Rival:
     """A framework in a contest, as fast as its fastest execution."""
@@ -71,10 +77,15 @@ class Rival:
         """True if a time of it is more than an upper bound."""
         return not all(is_contended(case.facts) for case in self.cases)
 
-    def is_behind(self, leader: Measurement) -> bool:
+    @cached_property
+    def quantile(self) -> float:
+        """A leader with several executions that are as fast leads more easily by chance."""
+        alike = sum(not is_slower(case, self.fastest) for case in self.cases)
+        return 1 - (1 - DECIDED) / alike
+
+    def is_behind(self, leader: "Rival") -> bool:
         """True if it is slower by more than their medians may differ by in other processes."""
-        is_known = self.low_s > 0
-        return is_known and ratio(leader, self.fastest).value > blur([(leader, self.fastest)])
+        return self.low_s > 0 and is_slower(self.fastest, leader.fastest, leader.quantile)
 
 
 @dataclass(frozen=True)
@@ -154,7 +165,7 @@ class Contest:
         first, *others = self.rivals
         if sum(rival.is_known for rival in self.rivals) < _RIVALS_AT_LEAST:
             return Decision.DISTURBED
-        if all(rival.is_behind(first.fastest) for rival in others):
+        if all(rival.is_behind(first) for rival in others):
             return Decision.WON
         return Decision.CLOSE if all(r.low_s for r in self.rivals) else Decision.DISTURBED
 
@@ -173,8 +184,10 @@ class Contest:
 
     def is_close(self, case: Measurement) -> bool:
         """True if a case cannot be told from the fastest."""
-        behind, least = self.ratio(case), self.fastest or case
-        return behind is not None and behind <= blur([(least, case)])
+        if self.ratio(case) is None:
+            return False
+        first = self.rivals[0]
+        return not is_slower(case, first.fastest, first.quantile)
 
     def ratios(
         self, among: Callable[[Measurement], bool] = lambda _: True
