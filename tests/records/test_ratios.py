@@ -83,8 +83,12 @@ def test_a_race_judges_adjacent_visits() -> None:
 
 
 def test_both_uncertainties_are_said() -> None:
+    """The ratios' is that of the ratios; a case alone has none."""
     assumed = "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"
-    alone = _case(1.0, _visits(1.0))
-    said = "ratios of cases that took turns, which are not those of their medians, to within 10 %"
-    assert uncertainty([alone]) == f"{assumed}; {said}"
+    said = "half of the ratios of cases that took turns, which are not those of their medians, to "
+    alone, other = (_case(1.0, _visits(time_s)) for time_s in (1.0, 1.1))
+    assert uncertainty([alone]) == assumed
+    assert uncertainty([alone, other]) == f"{assumed}; {said}within 10 %"
+    launched = [_launched(1.0, 1.0, 1.0), _launched(1.1, 1.2, 1.3)]
+    assert uncertainty(launched).endswith("within 19 %")
     assert uncertainty([_case(1.0)]) == assumed

@@ -358,28 +358,33 @@ def uncertainty(cases: Iterable[Measurement]) -> str:
     text = stated(((case.framework, case.repeatability) for case in every), every[0].revisits)
     if far := far_apart(every[0].revisits, {case.nodeid: case.name for case in every}):
         text = f"{text}; {far}"
-    launches = ((case.facts, *(case.facts.launches or ())) for case in every)
-    if not any(launch.turns for each in launches for launch in each):
+    offs = [
+        math.expm1(ratio(row[0], case).off(INTERVAL))
+        for row in _rows(every).values()
+        for case in row[1:]
+    ]
+    if not offs:
         return text
-    percent = 100 * math.expm1(student(math.inf, INTERVAL) * _IN_TURNS_SD)
+    percent = max(1, round(100 * statistics.median(offs)))
     return (
-        f"{text}; ratios of cases that took turns, which are not those of their medians, to within "
-        f"{percent:.0f} %"
+        f"{text}; half of the ratios of cases that took turns, which are not those of their "
+        f"medians, to within {percent} %"
     )
 
 
 def took_turns(cases: Iterable[Measurement]) -> bool:
     """True if some took turns with each other, so that their ratios are those of visits."""
-    rows = Counter(
-        row
-        for case in cases
-        for row in {
-            launch.turns.row
-            for launch in (case.facts, *(case.facts.launches or ()))
-            if launch.turns is not None
-        }
-    )
-    return max(rows.values(), default=0) > 1
+    return any(len(row) > 1 for row in _rows(cases).values())
+
+
+def _rows(cases: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+    """The cases that took turns, by row."""
+    rows: dict[str, list[Measurement]] = {}
+    for case in cases:
+        launches = (case.facts, *(case.facts.launches or ()))
+        for row in dict.fromkeys(each.turns.row for each in launches if each.turns is not None):
+            rows.setdefault(row, []).append(case)
+    return rows
 
 
 def _both_launches(
