@@ -97,8 +97,10 @@ class Precise:
 def uncertainty(case: str, history: History) -> float:
     """Uncertainty of the typical time of a case, as a share of it.
 
-    Half the width of the 95 % interval of its mean logarithm over launches, by Student's t. With
-    two launches that is nine times their deviation: two that agree by luck are not enough.
+    Half the width of the 95 % interval of the median over launches, which is what is shown: by
+    Student's t, times sqrt(pi / 2), by which a median scatters more than a mean. With two launches
+    that is eleven times their deviation: two that agree by luck are not enough. It holds in 95 %
+    though it is looked at after every launch (docs/comparing.md).
     See Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, section 9.
 
     Returns:
@@ -107,7 +109,7 @@ def uncertainty(case: str, history: History) -> float:
     logs = [math.log(time_s) for time_s in history.times_s(case)]
     if len(logs) < 2:  # noqa: PLR2004 (one has no spread)
         return math.inf
-    deviation = statistics.stdev(logs) / math.sqrt(len(logs))
+    deviation = statistics.stdev(logs) * math.sqrt(math.pi / 2 / len(logs))
     return math.expm1(student(len(logs) - 1, DECIDED) * deviation)
 
 
