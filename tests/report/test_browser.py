@@ -333,6 +333,19 @@ def test_what_is_too_close_has_one_shade(browser: Browser) -> None:
     assert seen["rebased"]["ratios"]["gemm"] == [["0.667x", "step0"], ["1x", "step0"]]
 
 
+def test_ratios_of_cases_that_took_turns_are_those_of_visits(browser: Browser) -> None:
+    """Against any baseline, and so is what they may be off by; their medians are 3x apart."""
+    visits = {"numpy": 1.2e-3, "torch": 1e-3}
+    entries = []
+    for name, ms in (("numpy", 3.0), ("torch", 1.0)):
+        turns = {"row": "r", "visits_s": [visits[name]] * 9}
+        entries.append(rounds_of(case("gemm", name, _ms(ms), turns=turns)))
+    page = writers.html([run_of(*entries)])
+    seen = _used(browser, page, _script("choices", "rebase", BASE="case:numpy eager"))
+    assert seen["written"]["ratios"]["gemm"] == [["1.2x", "step1"], ["1x", "step0"]]
+    assert seen["rebased"]["ratios"]["gemm"] == [["1x", "step0"], ["0.833x", "fast1"]]
+
+
 def test_upper_bounds_have_no_ratio(browser: Browser) -> None:
     """In a row that is not decided, whatever baseline is chosen."""
     known = case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))

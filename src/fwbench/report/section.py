@@ -1,6 +1,7 @@
 """Sections of a report: a table, whose columns are objects, with charts above it."""
 
 import bisect
+import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from fwbench.packaged import read_table
 from fwbench.records import units
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur, group_by, repeats, took_turns
+from fwbench.records.measurement import Measurement, blur, group_by, ratio, repeats, took_turns
 from fwbench.records.units import four_digits, time, times
 from fwbench.report.condition import is_contended, marked
 from fwbench.report.ranking import ratios_to_fastest, work
@@ -45,17 +46,23 @@ class Timing:
     time_s: float
     #: Factor that a ratio to a case like it may be off by.
     blur: float
+    #: By contestants that it took turns with: its ratio to each, and what that may be off by.
+    in_turns: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Attributes of the cell on the page."""
-        return {
+        attributes = {
             "data-contest": self.contest,
             "data-case": self.contestant,
             "data-run": self.run,
             "data-time": f"{self.time_s:.6g}",
             "data-blur": f"{self.blur:.4g}",
         }
+        if self.in_turns:
+            rounded = {name: [*map(_rounded, pair)] for name, pair in self.in_turns.items()}
+            attributes["data-turns"] = json.dumps(rounded)
+        return attributes
 
 
 @dataclass(frozen=True)
@@ -398,15 +405,36 @@ def against_fastest(
     works = [work(record.facts) for record in records]
     contests = {key: f"{prefix}{number}" for number, key in enumerate(dict.fromkeys(works))}
     ratios = ratios_to_fastest(records, lambda record: (record.run, work(record.facts)))
+    contestants = [name.removesuffix(run_suffix(record.run, runs)) for name, record in named]
+    rows = group_by(zip(contestants, records, works, strict=True), lambda each: each[2])
     cells = []
-    for (name, record), key, (ratio, is_close) in zip(named, works, ratios, strict=True):
-        contestant = name.removesuffix(run_suffix(record.run, runs))
-        time_s = math.nan if ratio is None and is_contended(record.facts) else record.median_s
+    for contestant, record, key, (behind, is_close) in zip(
+        contestants, records, works, ratios, strict=True
+    ):
+        time_s = math.nan if behind is None and is_contended(record.facts) else record.median_s
         off = blur([(record, record)])
-        timing = Timing(contests[key], contestant, record.run, time_s, off)
-        shaded = shade(ratio, is_close=is_close) if ratio else ""
-        cells.append(TableCell(times(ratio) if ratio else "", ratio, shade=shaded, timing=timing))
+        pairs = _in_turns(record, rows[key])
+        timing = Timing(contests[key], contestant, record.run, time_s, off, pairs)
+        shaded = shade(behind, is_close=is_close) if behind else ""
+        text = times(behind) if behind else ""
+        cells.append(TableCell(text, behind, shade=shaded, timing=timing))
     return cells
+
+
+def _in_turns(
+    record: Measurement, row: Iterable[tuple[str, Measurement, Any]]
+) -> dict[str, tuple[float, float]]:
+    """The ratio of a case to each one of a row that it took turns with, and its blur."""
+    others = ((name, other) for name, other, _ in row if other.run == record.run)
+    return {
+        name: (ratio(other, record).value, blur([(other, record)]))
+        for name, other in others
+        if other is not record and took_turns([other, record])
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def row_keys(record: Measurement) -> dict[str, str]:

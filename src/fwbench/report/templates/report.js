@@ -141,10 +141,13 @@ function rebase() {
   for (const cell of cells) {
     const { dataset } = cell;
     const base = times.get(kind === "run" ? key(cell, dataset.case, name) : key(cell, name, dataset.run));
-    const ratio = Number(dataset.time) / Number(base?.time);
+    const ofTimes = Number(dataset.time) / Number(base?.time);
+    // Of cases that took turns, ratios are those of their visits.
+    const inTurns = kind === "case" && ofTimes > 0 && JSON.parse(dataset.turns ?? "{}")[name];
+    const [ratio, blur] = inTurns || [ofTimes, together(dataset.blur, base?.blur)];
     if (kind === "") setRatio(cell, written.get(cell));
     else if (!(ratio > 0)) setRatio(cell, { text: "", shade: "" }); // no base, or an upper bound
-    else setRatio(cell, { text: ratioText(ratio), value: ratio, shade: shadeOf(ratio, together(dataset.blur, base.blur)) });
+    else setRatio(cell, { text: ratioText(ratio), value: ratio, shade: shadeOf(ratio, blur) });
   }
   const chosen = kind === "" ? "fastest" : baseline.selectedOptions[0].textContent;
   for (const button of all("[data-relative] button")) button.textContent = `against ${chosen}`;
