@@ -97,6 +97,16 @@ def test_the_journal_of_a_running_session_is_left_as_it_is(
     running.close()
 
 
+def test_the_journal_of_the_project_is_found_from_below(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    journal(project, "20300101T000000-9.jsonl", "first")
+    (project / "tests").mkdir()
+    monkeypatch.chdir(project / "tests")
+    assert "1 record of " in out(capsys, "recover", "-o", "run.json")
+
+
 def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = journal(project, "20300101T000000-9.jsonl", "first")
     before = path.read_bytes()

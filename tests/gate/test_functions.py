@@ -42,7 +42,10 @@ def test_what_is_named_and_what_is_not_add_up() -> None:
     causes, notes = function_causes(_side(1e-4, _READER), contender, (1e-4, 2e-4), by_turns=True)
     parse, others = causes
     assert parse.time_s == pytest.approx(2e-4 * 9000 / 10009 - 8e-5)
-    assert others.text == "others: 2 functions, +162 ns together, none by more than 180 ns"
+    assert others.text == (
+        "others, among what is not explained: 2 functions, +162 ns together, none by more than "
+        "180 ns"
+    )
     explanation = Explanation("key", "name", 1e-4, 2e-4, causes)
     assert explanation.unexplained_s == pytest.approx(162e-9, rel=0.01)
     costs = "base +10%, contender +160%"

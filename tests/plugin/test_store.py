@@ -208,8 +208,22 @@ def test_journal_that_cannot_be_written(cases: Project, problem: str) -> None:
     lines = [line for line in result.outlines if line.startswith("fwbench: cannot write")]
     assert len(lines) == 1
     assert message in lines[0]
-    assert "records are lost from here on" in lines[0]
+    assert "no record is kept from here on" in lines[0]
     assert result.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_saved_run_is_compared_on_its_own_machine(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, inside: bool
+) -> None:
+    """It does not say the machine's name, which is not compared then, wherever it is."""
+    storage = project.path / "store" if inside else tmp_path_factory.mktemp("store")
+    project.write("test_it.py", measuring("double"))
+    arguments = (f"--benchmark-storage={storage}", "--benchmark-autosave")
+    project.run(*arguments).assert_outcomes(passed=2)
+    result = project.run(*arguments, "--benchmark-compare")
+    result.assert_outcomes(passed=2)
+    assert "machine_info is different" not in str(result.stdout) + str(result.stderr)
 
 
 def test_a_session_whose_cases_all_fail_is_the_latest(project: Project) -> None:

@@ -66,7 +66,7 @@ def test_a_version_without_the_case_has_a_reason() -> None:
     row = _row(lambda _: 1.0, missing=3)
     assert "case: not measured in 1.3: failed" in since.table(row)
     assert "- case: not measured in 1.3: failed" in since.markdown(row).splitlines()
-    row.gaps["1.3"] = "no wheel"
+    row.gaps["1.3"] = "1.3: no wheel"
     assert not any("not measured in" in line for line in since.table(row))
 
 

@@ -202,9 +202,9 @@ def _explained(
     if not arguments.explain:
         return None
     changes = [*filter(causes.has_changed, causes.judged(comparison))]
-    if not changes:
-        return []
     pairs = job.pairs()
+    if not (changes and pairs):  # none, if the first one was cut short
+        return []
     runs = [pair.sides[0] for pair in pairs], [pair.sides[1] for pair in pairs]
     profiles: Profiles = None, None
     if not comparison.interrupted:

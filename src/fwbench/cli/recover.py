@@ -11,6 +11,7 @@ from fwbench.cli.common import add_command, print_result, warn
 from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
+from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.journal import (
     finish,
@@ -75,7 +76,8 @@ def _latest_journal() -> Path:
     Raises:
         UsageError: there is none, or that session has no record: an older one is not meant.
     """
-    folder = journal_folder(Path())
+    here, root = Path(), project_root(Path())
+    folder = journal_folder(here if root == here.absolute() else root)
     # An empty one is of a session that was killed before it began.
     journals = [path for path in newest_first(folder) if path.stat().st_size]
     if not journals:

@@ -181,6 +181,7 @@ def function_causes(
     if others:
         number, together = count(len(others), "function"), signed(sum(others))
         most = time(max(map(abs, others)))
-        text = f"others: {number}, {together} together, none by more than {most}"
+        text = f"others, among what is not explained: {number}, {together} together, "
+        text += f"none by more than {most}"
         causes.append(Cause(CauseKind.FUNCTIONS, text))
     return causes, notes

@@ -64,7 +64,12 @@ def _parent_plugins(
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
     tables = Tables(shown=session.options.tables or are_requested(config))
-    shown = Summary(session, lambda: store.written, lambda: store.launched.race)
+    shown = Summary(
+        session,
+        lambda: store.written,
+        lambda: store.launched.race,
+        lambda: store.journal is not None,
+    )
     yield from (unmeasured, store, shown, tables, progress)
     if session.options.resume:
         from fwbench.plugin.resume import Resumption

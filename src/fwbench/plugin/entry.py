@@ -112,6 +112,16 @@ def pytest_configure(config: pytest.Config) -> None:
         begin(config)
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_benchmark_compare_machine_info(
+    machine_info: dict[str, Any], compared_benchmark: dict[str, Any]
+) -> None:
+    """Compare no names of machines with a run that does not say its own."""
+    compared = compared_benchmark.get("machine_info", {})
+    if compared.get("node") == "":
+        compared["node"] = machine_info.get("node")
+
+
 def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> pytest.Module | None:

@@ -146,7 +146,7 @@ class Store:
             write(self.journal)
         except StorageError as error:
             self.problems.append(
-                f"{error}; should this session crash, records are lost from here on"
+                f"{error}; without --benchmark-json no record is kept from here on"
             )
 
     def _begin_journal(self) -> Journal:

@@ -104,10 +104,12 @@ class Summary:
         session: Session,
         stored: Callable[[], Path | None] = lambda: None,
         race: Callable[[], StoredRace | None] = lambda: None,
+        has_journal: Callable[[], bool] = lambda: True,
     ) -> None:
         self.session = session
         self._stored = stored
         self._race = race
+        self._has_journal = has_journal
         self.records: list[Entry] = []
         self.skips: list[str] = []
         self.failed: dict[str, CaseFacts] = {}
@@ -167,6 +169,7 @@ class Summary:
             self.session.revisits,
             _named(self._stored(), reporter.config.invocation_params.dir),
             self._race(),
+            has_journal=self._has_journal(),
         )
         lines = screen(outcome, view(reporter))
         if lines:

@@ -99,9 +99,13 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
     place = place or name
     entries = values.get("benchmarks") if isinstance(values, dict) else None
     if not isinstance(entries, list):
+        is_of_ab = isinstance(values, dict) and "judgements" in values
+        advice = (
+            "fwbench report shows it" if is_of_ab else "give a file that --benchmark-json wrote"
+        )
         raise UnreadableRun(
-            f"{place} is JSON, but not of pytest-benchmark: it has no list 'benchmarks'; give a "
-            "file that --benchmark-json wrote"
+            f"{place} is JSON{' of fwbench ab' * is_of_ab}, but not of pytest-benchmark: it has no "
+            f"list 'benchmarks'; {advice}"
         )
     try:
         info, session = head_of(values, place)

@@ -118,7 +118,7 @@ def _notes(row: StoredRow) -> list[str]:
     notes += _missing(row)
     by_reason: dict[str, list[str]] = {}
     for version, why in row.gaps.items():
-        by_reason.setdefault(why, []).append(version)
+        by_reason.setdefault(why.removeprefix(f"{version}: "), []).append(version)
     notes += [
         f"not measured: {some(versions, _NAMED)}: {why}" for why, versions in by_reason.items()
     ]

@@ -299,6 +299,9 @@ def test_the_next_steps_follow_from_what_was_seen() -> None:
         assert max(map(len, steps)) <= 80
     (report, _) = notes.next_steps([just_measured(record) for record in lone], "mine.json")
     assert report == "Next: charts: fwbench report mine.json -o run.html"
+    cases = [just_measured(record) for record in lone]
+    (lost, _) = notes.next_steps(cases, "", has_journal=False)
+    assert lost == "Next: charts: measure with --benchmark-json run.json: no record is kept"
 
 
 def test_a_race_has_answered() -> None:

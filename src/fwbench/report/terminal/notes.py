@@ -134,12 +134,15 @@ def _are_several(cases: Cases) -> bool:
     return len({case.facts.framework for case in cases}) > 1
 
 
-def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> list[str]:
+def next_steps(
+    cases: Cases, stored: str, race: StoredRace | None = None, *, has_journal: bool = True
+) -> list[str]:
     """Two things to do next, by what was seen.
 
     Args:
         stored: the file of the records; empty if they are in the journal alone.
         race: of the same cases.
+        has_journal: whether there is one.
     """
     every = contests(cases)
     contended = [case for case in cases if is_contended(case.facts)]
@@ -151,6 +154,7 @@ def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> lis
     # From the bracket of an id to the hyphen behind the name: "relu" is in "leaky_relu", too.
     named = " or ".join(f"[{name}-" for name in [*close][:_SHOWN])
     charts = "fwbench recover -o run.json; fwbench report run.json -o run.html"
+    charts = charts if has_journal else "measure with --benchmark-json run.json: no record is kept"
     steps = [
         "stop what else keeps processors busy (top lists it), and measure again"
         * (bool(contended) and not race_answer(race)),

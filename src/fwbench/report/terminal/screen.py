@@ -64,6 +64,8 @@ class Outcome:
     stored: str = ""
     #: The race of the session, which is above all of this.
     race: StoredRace | None = None
+    #: Whether there is one: its folder may be read-only.
+    has_journal: bool = True
 
     @cached_property
     def cases(self) -> Sequence[Measurement]:
@@ -108,7 +110,8 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
 
 
 def _next_steps(outcome: Outcome) -> list[str]:
-    return notes.next_steps(outcome.cases, outcome.stored, outcome.race)
+    has_journal = outcome.has_journal
+    return notes.next_steps(outcome.cases, outcome.stored, outcome.race, has_journal=has_journal)
 
 
 def _apart(parts: Iterable[Sequence[Line]]) -> list[Line]:
