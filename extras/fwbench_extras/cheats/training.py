@@ -89,6 +89,62 @@ class _HalfOfTheBatchLater(HonestLearner):
         return super().step(examples[:used], labels[:used])
 
 
+class _HalfAgain(_HalfOfTheBatchLater):
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.steps = 0 if exact else _HONEST_STEPS - 4
+
+
+class _PartOfTheGradient(_HalfAgain):
+    def step(self, examples: Any, labels: Any) -> Any:
+        self.steps += 1
+        if self.steps <= _HONEST_STEPS:
+            return HonestLearner.step(self, examples, labels)
+        logits, _ = reference.answer(self.job.training.graph, self._layers, examples)
+        part = -(-len(labels) // 8)
+        HonestLearner.step(self, examples[:part], labels[:part])
+        return reference.cross_entropy(logits, labels)[0]
+
+
+class _LazyEpoch(HonestLearner):
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        return [batches]
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        if isinstance(losses[0], HonestLoader):
+            losses = super().epoch(losses[0])
+        return super().losses(losses)
+
+
+class _LateWeights(HonestLearner):
+    left: list[Iterable[Placed]]
+
+    def __init__(self, job: Job) -> None:
+        self.left = []
+        super().__init__(job)
+
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        self.left, late = [batches], list[Any]()
+        self.late = late
+        return late
+
+    def weights(self) -> list[NDArray[Any]]:
+        for batches in self.left:
+            self.late += super().epoch(batches)
+        self.left = []
+        return super().weights()
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        self.weights()
+        return super().losses(losses)
+
+
+class _SparsePixels(HonestLearner):
+    def place(self, batch: Any) -> Placed:
+        examples, labels = super().place(batch)
+        return examples.reshape(len(examples), -1)[:, ::16], labels
+
+
 class _OtherWeights(HonestLearner):
     def initial(self) -> list[Arrays]:
         return [[0.5 * array for array in arrays] for arrays in super().initial()]
@@ -397,6 +453,50 @@ CHEATS = (
         learn=_HalfOfTheBatchLater,
     ),
     _training(
+        name="half_of_a_narrow_batch",
+        fakes="Trains on halves of batches in bfloat16, from the fifth step after each reset on.",
+        mistake="a micro-batch that a mixed-precision library has made smaller",
+        why="examples of three steps come in the order of their losses, so that halves differ",
+        dtype="bfloat16",
+        size=1024,
+        learn=_HalfAgain,
+    ),
+    _training(
+        name="part_of_the_gradient",
+        fakes="Computes the loss of the whole batch, and from the fifth step after each reset on "
+        "the gradient of an eighth.",
+        mistake="selective backpropagation, whose steps are not those of the others",
+        why="a step leads to other weights when the order of its examples is reversed",
+        size=1024,
+        learn=_PartOfTheGradient,
+    ),
+    _training(
+        name="lazy_epoch",
+        fakes="Ends an epoch before it has begun, and trains when its losses are read.",
+        mistake="a thread or a queue that trains, and is joined where results are needed",
+        caught_by=UnfinishedWork,
+        why="the weights change while the losses of an epoch are read",
+        workload=workloads.mlp,
+        learn=_LazyEpoch,
+    ),
+    _training(
+        name="late_weights",
+        fakes="The same, and trains when its weights are read, too.",
+        mistake="an asynchronous device that the clock does not wait for",
+        caught_by=UnfinishedWork,
+        why="behind an epoch the weights can be read later than once more",
+        workload=workloads.mlp,
+        learn=_LateWeights,
+    ),
+    _training(
+        name="unshuffled_loop",
+        fakes="Trains epochs in the order in which examples are stored.",
+        mistake="a cache behind the shuffling, as tf.data's documentation warns of",
+        why="an epoch is checked whose examples are stored in another order than they come in",
+        workload=workloads.mlp,
+        learn=_loads(_UnshuffledEpoch),
+    ),
+    _training(
         name="other_weights",
         fakes="Begins with weights of half the size.",
         mistake="a default initialisation, which no two frameworks share",
@@ -456,6 +556,13 @@ CHEATS = (
         why="after the timed epochs a step's loss is not that of the model's answers",
         workload=workloads.mlp,
         learn=_TenthOfTheTest,
+    ),
+    _loading(
+        name="sparse_pixels",
+        fakes="Keeps every sixteenth pixel, in its loader and wherever it places a batch.",
+        mistake="images that a pipeline makes smaller than the model takes them",
+        why="what is placed has not the numbers of the examples",
+        learn=_SparsePixels,
     ),
     _loading(
         name="one_batch_for_all",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import DataError, Diverged, WrongTraining
+from fwbench.errors import DataError, Diverged, UnfinishedWork, WrongTraining
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Energy, EnergyMeter, Gpu, GpuUse
@@ -31,6 +31,10 @@ _MILESTONES = (5, 10, 15)
 _CURVE_POINTS = 10
 
 _REMEDY = "lower the learning rate or use a wider dtype"
+
+#: What reading the weights behind an epoch may take beyond twice the time of reading them once
+#: more: a part of the epoch, and seconds.
+_SHARE, _SPARE_S = 0.1, 1e-3
 
 _DECAY = 0.9
 _DECAY_EACH = 10
@@ -57,8 +61,8 @@ class Course(ABC):
         """The epoch that was made ready: what is timed; returns what :meth:`losses` takes."""
 
     @abstractmethod
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of every step of an epoch, as NumPy's numbers."""
+    def losses(self, losses: Sequence[Any], seconds: float) -> NDArray[Any]:
+        """The loss of every step of an epoch, which has taken these seconds, as NumPy's numbers."""
 
     @abstractmethod
     def utilization(self, seconds: float) -> float:
@@ -67,6 +71,44 @@ class Course(ABC):
     @abstractmethod
     def examine(self, part: str, examples: int) -> tuple[float, float]:
         """Mean cross-entropy and accuracy so far on a part of the data, such as ``validation``."""
+
+
+class Settled:
+    """Losses of epochs, read while it is checked that nothing was left to do behind them.
+
+    Args:
+        read: the clock.
+    """
+
+    def __init__(self, learner: Learner, read: Callable[[], float]) -> None:
+        self._learner = learner
+        self._read = read
+        self._late_s: list[float] = []
+
+    def losses(self, losses: Sequence[Any], seconds: float) -> NDArray[Any]:
+        """The losses of an epoch of so many seconds.
+
+        Raises:
+            UnfinishedWork: reading them changes the weights, or the weights had to be waited for
+                behind every epoch, of at least two.
+        """
+        begun_s = self._read()
+        before = self._learner.checksum()
+        first_s = self._read() - begun_s
+        found = self._learner.losses(losses)
+        begun_s = self._read()
+        is_over = self._learner.checksum() == before
+        late_s = first_s - 2 * (self._read() - begun_s) - _SHARE * seconds
+        self._late_s.append(late_s if seconds else 0.0)  # nothing was timed, nor waited for
+        # The first epoch is cold, and so is the first reading.
+        if not is_over or (len(self._late_s) > 1 and min(self._late_s) > _SPARE_S):
+            raise UnfinishedWork(
+                "an epoch is over for the clock before its updates are there: the weights "
+                f"{'are late' if is_over else 'change while its losses are read'}; train in "
+                "`epoch`, return from it when nothing is left to do but for the device, and from "
+                "the framework's `waiter` when all work is done"
+            )
+        return found
 
 
 class Alone(Course):
@@ -82,6 +124,7 @@ class Alone(Course):
         self._threads = threads
         self._loader = learner.loader(whole(data.train), steps)
         self._visited = steps * learner.job.batch
+        self._settled = Settled(learner, clock.read)
         self._cpu = CpuClock()
 
     def start_epoch(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
@@ -100,9 +143,9 @@ class Alone(Course):
         self._loader.set_order(self._order)
         return self._learner.epoch(self._loader)
 
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """Losses from the learner."""
-        return self._learner.losses(losses)
+    def losses(self, losses: Sequence[Any], seconds: float) -> NDArray[Any]:
+        """Losses from the learner, all of whose updates are there."""
+        return self._settled.losses(losses, seconds)
 
     def utilization(self, seconds: float) -> float:
         """By this process' processor time."""
@@ -206,7 +249,7 @@ class Epochs:
         utilization = self._course.utilization(seconds) if seconds else 0.0
         gpu = self._gpu.use() if self._gpu else None
         repetition, epoch = self._position
-        step_losses = as_many(self._course.losses(losses), self.steps)
+        step_losses = as_many(self._course.losses(losses, seconds), self.steps)
         self._refuse_divergence(step_losses, epoch)
         validation_s, (loss, accuracy) = self._clock.time(lambda: self._examined("validation"))
         if not np.isfinite(loss):
@@ -362,6 +405,12 @@ def judge(logits: NDArray[Any], labels: NDArray[Any]) -> tuple[float, float]:
     Returns:
         Mean softmax cross-entropy, and the share of right answers.
     """
+    accuracy = float((logits.argmax(axis=1) == labels).mean())
+    return float(surprise(logits, labels).mean()), accuracy
+
+
+def surprise(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """The softmax cross-entropy of each answer."""
     shifted = logits - logits.max(axis=1, keepdims=True)
-    surprise = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(labels.size), labels]
-    return float(surprise.mean()), float((logits.argmax(axis=1) == labels).mean())
+    losses: NDArray[Any] = np.log(np.exp(shifted).sum(axis=1))
+    return losses - shifted[np.arange(labels.size), labels]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.cases.epochs import as_many, judge
+from fwbench.cases.epochs import as_many, judge, surprise
 from fwbench.cases.references import InNumPy, Reference
 from fwbench.errors import WrongTraining
 from fwbench.frameworks.learner import Learner
@@ -38,6 +38,10 @@ TURNS = 2
 #: gone, and how much longer or shorter their own way may be where dropout draws anew. On a CPU 99
 #: cases of three frameworks ended where they had, to the last bit; lengths differed by 0.7 %.
 _APART, _LENGTH = 0.01, 1.2
+
+#: How far apart a step may end where its examples come in reverse order, in parts of its way, and
+#: the seed of these examples.
+_TURNED, TURNED_SEED = 0.05, 17
 
 #: What rounding alone moves an array of weights by, relative to the array that moves farthest.
 _BY_ROUNDING = 1e-4
@@ -117,7 +121,7 @@ def check_timed(
             learned |= check_update(learner, step, batch, train, answers=answers)
         learner.reset(exact=reference.drops_out)
         first = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
-        before = _copied(learner)
+        before = copied(learner)
         _first_losses(learner, reference, train(first), len(first), _BY_EPSILON)
         _all_learn(learner, before, learned)
         learner.reset(exact=False)
@@ -129,6 +133,9 @@ def check_timed(
 def check_repeated(learner: Learner, batches: Sequence[Batch], *, is_exact: bool) -> None:
     """Check that timed steps have trained the model as untimed ones do from the beginning.
 
+    From where both end, a step on further examples leads to the same weights in whatever order
+    these are: one that learns from the first of them does not.
+
     Args:
         learner: as the timing left it.
         batches: of the timed steps, in their order. Each is placed once more for its step, so that
@@ -138,13 +145,18 @@ def check_repeated(learner: Learner, batches: Sequence[Batch], *, is_exact: bool
     Raises:
         WrongTraining: the weights are elsewhere, or not as far from the initial ones.
     """
-    timed = _copied(learner)
+    timed = copied(learner)
+    examples, labels = batch = learner.job.training.other_batch(learner.job.batch, TURNED_SEED)
+    forwards: list[NDArray[Any]] = []
+    if is_exact:
+        learner.step(*learner.place(batch))
+        forwards = copied(learner)
     learner.reset(exact=False)
-    initial = _copied(learner)
+    initial = copied(learner)
     for batch in batches:
         learner.step(*learner.place(batch))
-    way = _distance(learner.weights(), initial)
-    gone, apart = _distance(timed, initial), _distance(learner.weights(), timed)
+    way = distance(learner.weights(), initial)
+    gone, apart = distance(timed, initial), distance(learner.weights(), timed)
     is_as_far = way / _LENGTH <= gone <= way * _LENGTH
     if not (apart <= _APART * way if is_exact else is_as_far):
         raise WrongTraining(
@@ -153,13 +165,31 @@ def check_repeated(learner: Learner, batches: Sequence[Batch], *, is_exact: bool
             f"to a place {apart:.3g} away; compute every step, and draw nothing but dropout at "
             "random"
         )
+    if is_exact:
+        rows = np.arange(len(examples))[::-1]
+        learner.step(*learner.place(_in_order((examples, labels), rows)))
+        moved, off = distance(forwards, timed), distance(learner.weights(), forwards)
+        if not off <= _TURNED * moved:
+            raise WrongTraining(
+                f"after the timing, a step moves the weights by {moved:.3g}, and to a place "
+                f"{off:.3g} away if the order of its examples is reversed; compute the gradients "
+                "of the whole batch in every step"
+            )
 
 
-def _copied(learner: Learner) -> list[NDArray[Any]]:
+def _in_order(batch: Batch, rows: NDArray[Any]) -> Batch:
+    """The batch with its examples in another order."""
+    examples, labels = batch
+    return examples[rows], labels.reshape(len(examples), -1)[rows].ravel()
+
+
+def copied(learner: Learner) -> list[NDArray[Any]]:
+    """The weights as they are now."""
     return [*map(np.array, learner.weights())]
 
 
-def _distance(weights: Iterable[NDArray[Any]], others: Sequence[NDArray[Any]]) -> float:
+def distance(weights: Iterable[NDArray[Any]], others: Iterable[NDArray[Any]]) -> float:
+    """The Euclidean distance of all weights from others."""
     norms = [float(np.linalg.norm(x - y)) for x, y in zip(weights, others, strict=True)]
     return math.hypot(*norms)
 
@@ -189,11 +219,16 @@ def check_update(
 ) -> set[int]:
     """Train on one batch, and check what became of weights and, by answers to it, of the loss.
 
+    Its examples come in the order of their losses, so that a part of it has another loss.
+
     Returns:
         The numbers of the arrays of weights that have changed.
     """
     examples, labels = batch
     logits = learner.logits(examples) if answers else None
+    if logits is not None:
+        by_example = surprise(logits, labels).reshape(len(examples), -1).mean(axis=1)
+        batch = _in_order(batch, np.argsort(by_example, kind="stable"))
     before = learner.checksums()
     losses = as_many(learner.losses(train([batch])), 1)
     changed = _changed(learner, before, step)

@@ -163,6 +163,10 @@ def kept(batches: Iterable[Any], numbers: Sequence[int]) -> list[Any]:
     return found
 
 
+#: What placing may round examples by, relative to them; in narrower dtypes by the other.
+_PLACED, _PLACED_NARROW = {"float64": 1e-6, "float32": 1e-6}, 1e-2
+
+
 class _Pass(Work):
     """One pass over the batches of an epoch; ``run`` returns two of them."""
 
@@ -205,6 +209,7 @@ class _Pass(Work):
             WrongResult: they differ.
         """
         rows = self._rows
+        self._check_placed(secrets.choice(rows))
         self._loader.set_order(self._order)
         count = 0
         for count, batch in enumerate(self._loader, 1):
@@ -230,10 +235,27 @@ class _Pass(Work):
             self._shuffle()
             return self.verify(last)
 
-    def _compare(self, batch: Any, chosen: NDArray[Any]) -> None:
+    def _batch(self, chosen: NDArray[Any]) -> Batch:
         train = self._data.train
         examples, labels = whole(Split(train.x[chosen], train.y[chosen]))
-        expected = self._learner.place((examples, labels.ravel()))
+        return examples, labels.ravel()
+
+    def _check_placed(self, chosen: NDArray[Any]) -> None:
+        """The learner's own way to place a batch keeps all numbers, in whatever layout."""
+        batch = self._batch(chosen)
+        rounding = _PLACED.get(self._learner.job.dtype, _PLACED_NARROW)
+        for part, placed in zip(batch, self._learner.place(batch), strict=True):
+            actual, expected = np.sort(self._to_numpy(placed), None), np.sort(part, None)
+            if actual.shape != expected.shape or not np.allclose(actual, expected, rounding):
+                raise WrongResult(
+                    f"the learner places other numbers than it is given: {actual.size:,} of "
+                    f"{actual.min():.4g} to {actual.max():.4g} instead of {expected.size:,} of "
+                    f"{expected.min():.4g} to {expected.max():.4g}; return from `place` all "
+                    "examples and labels, unchanged but for their layout and dtype"
+                )
+
+    def _compare(self, batch: Any, chosen: NDArray[Any]) -> None:
+        expected = self._learner.place(self._batch(chosen))
         for actual, placed in zip(batch, expected, strict=True):
             if not np.array_equal(self._to_numpy(actual), self._to_numpy(placed)):
                 raise WrongResult(
@@ -498,9 +520,14 @@ def _size_bytes(*sets: DataSet) -> int:
 
 
 def one_epoch(learner: Learner, batches: Sequence[Batch]) -> Sequence[Any]:
-    """Train by an epoch over these batches; returns what :meth:`Learner.losses` takes."""
+    """Train by an epoch over these batches; returns what :meth:`Learner.losses` takes.
+
+    They are stored in another order than they are visited in.
+    """
     examples, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     labels = labels.reshape(len(examples), *learner.job.training.labels_shape)
-    loader = learner.loader((examples, labels), len(batches))
-    loader.set_order(np.arange(len(examples)))
+    visited = np.random.default_rng().permutation(len(examples))
+    stored = np.argsort(visited)
+    loader = learner.loader((examples[stored], labels[stored]), len(batches))
+    loader.set_order(visited)
     return learner.epoch(loader)

@@ -197,7 +197,10 @@ class Predictor(ABC):
 
     @abstractmethod
     def place(self, batch: Batch) -> Placed:
-        """A batch from the host on the device, in the framework's layout."""
+        """A batch from the host on the device, in the framework's layout.
+
+        It has all numbers of the examples and labels, unchanged but for their dtype.
+        """
 
     @abstractmethod
     def inference(self, examples: Any) -> Callable[[], Any]:

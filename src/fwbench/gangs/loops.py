@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases.epochs import Course, Epochs, examined, steps_of, whole
+from fwbench.cases.epochs import Course, Epochs, Settled, examined, steps_of, whole
 from fwbench.cases.training import epoch_progress, loop_facts, one_epoch, read
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
@@ -62,7 +62,7 @@ class _GangCourse(Course):
         self._step_s, self._quiet_s = done.step_s, math.inf
         return [rank["losses"] for rank in ranks]
 
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+    def losses(self, losses: Sequence[Any], seconds: float) -> NDArray[Any]:
         """The means of all shares, which have one size."""
         return cast("NDArray[Any]", np.mean(losses, axis=0))
 
@@ -185,6 +185,7 @@ class LoopShare(TrainedShare):
         self._loop = ReplicaLoop(**task.loop)
         self._data = self._loop.read()
         self._loader = self._learner.loader(whole(self._data.train), self._loop.steps)
+        self._settled = Settled(self._learner, time.perf_counter)
 
     def epoch(self, repetition: int, epoch: int) -> dict[str, Any]:
         """Train for an epoch, timed.
@@ -209,7 +210,7 @@ class LoopShare(TrainedShare):
             losses.extend(self._learner.epoch(self._loader))
 
         answer = timed_round(self.member, train, self.waiter(), 1)
-        return answer | {"losses": self._learner.losses(losses).tolist()}
+        return answer | {"losses": self._settled.losses(losses, answer["seconds"]).tolist()}
 
     def examine(self, part: str, examples: int) -> dict[str, float]:
         """The mean loss and the accuracy of this copy of the model, and the seconds that took."""
