@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fwbench.cases import verify
+from fwbench.cases import learning, verify
 from fwbench.cases.inputs import Change, digest
 from fwbench.cases.training import FolderCase
 from fwbench.cases.work import NO_TURNS, Turns, Work
@@ -28,6 +29,10 @@ from fwbench.workloads.training import Saving
 
 #: Losses after a restoration: of its weights, and of two updates by the optimiser's state.
 _LOSSES = 3
+
+#: How far apart both learners may be after these steps, in parts of the way, on a CPU; elsewhere
+#: sums may have another order each time.
+_APART, _APART_ELSEWHERE = 1e-4, 1e-2
 
 
 class _Checkpoint(Work):
@@ -104,6 +109,7 @@ class _Checkpoint(Work):
             self._check_restored(weights)
         self._written = latest
         shutil.rmtree(self._other)
+        begun = learning.copied(self._saving)
         expected, actual = (
             learner.losses([learner.step(*learner.place(batch)) for batch in later])
             for learner in (self._saving, self._restoring)
@@ -114,6 +120,7 @@ class _Checkpoint(Work):
             deviation, tolerance = verify.losses(
                 actual, expected.tolist(), allowed, "the learner that was saved"
             )
+            self._check_way(begun)
         return CaseFacts(
             parameters=job.training.parameters,
             checkpoint_bytes=size_bytes,
@@ -121,6 +128,22 @@ class _Checkpoint(Work):
             max_loss_deviation=deviation,
             loss_tolerance=tolerance,
         )
+
+    def _check_way(self, begun: Sequence[NDArray[Any]]) -> None:
+        """The steps have moved both learners' weights alike: they had the same optimiser's state.
+
+        Args:
+            begun: the weights before.
+        """
+        way = learning.distance(self._saving.weights(), begun)
+        apart = learning.distance(self._saving.weights(), self._restoring.weights())
+        allowed = _APART if self._saving.job.device == "cpu" else _APART_ELSEWHERE
+        if not apart <= allowed * way:
+            raise WrongTraining(
+                f"{_LOSSES} steps move the weights by {way:.3g}, and to a place {apart:.3g} away "
+                "in the learner that was restored; save all of the optimiser's state, in its own "
+                "precision"
+            )
 
     def _saved(self, batches: Sequence[Batch]) -> list[int]:
         """Digests of the weights of a checkpoint after a training on these batches.
