@@ -224,9 +224,9 @@ def _trained(**changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _train(answers: list[dict[str, Any]], left: Any = ((6, 7), (6, 7))) -> GangCase:
+def _train(answers: list[dict[str, Any]], left: Any = ((6, 7), (6, 7)), **alone: Any) -> GangCase:
     looked = [{"weights": [*weights]} for weights in left]
-    gang = ScriptedGang(answers={"check": answers, "verify_last": looked})
+    gang = ScriptedGang(answers={"check": answers, "verify_last": looked}, alone=alone)
     return _case(gang, _MLP.step, direction="train", size=8)
 
 
@@ -273,6 +273,16 @@ def test_replicas_that_train_as_one_pass() -> None:
     assert (facts.parameters, facts.checked_steps) == (_MLP.parameters, 10)
     assert facts.gang.alone_s == 2.0**-8
     assert facts.gang.communication_share == 0.0
+
+
+@pytest.mark.parametrize("alone", [{"trained": False}, {"sent_bytes": 10**8}, {"seconds": 1.0}])
+def test_steps_without_an_exchange_that_are_something_else_are_not_recorded(alone: Any) -> None:
+    """They do not train, they exchange, or they take much longer than steps with an exchange."""
+    case = _train(_trained(), **alone)
+    case.measure()
+    facts = _facts(case).gang
+    assert facts is not None
+    assert facts.alone_s is facts.communication_share is None
 
 
 @tabled

@@ -99,6 +99,7 @@ class ScriptedGang:
         step_s: what a step takes by each worker's clock.
         sent_bytes: what each worker sends in a step.
         answers: of other questions than rounds, by kind.
+        alone: what is different in rounds without an exchange.
         asked: all questions, with their first value.
         alive: whether no role has ended.
     """
@@ -109,6 +110,7 @@ class ScriptedGang:
     step_s: Sequence[float] = (2.0**-8, 2.0**-7)
     sent_bytes: int = 10**7
     answers: dict[str, Any] = field(default_factory=dict)
+    alone: dict[str, Any] = field(default_factory=dict)
     requests: list[tuple[Any, ...]] = field(default_factory=list)
     alive: bool = True
     start_s: float = 1.5
@@ -153,6 +155,8 @@ class ScriptedGang:
         if kind in ("round", "alone"):
             steps = values[0]
             used = {"cpu_s": 0.0, "preempted": 0, "sent_bytes": self.sent_bytes * steps}
+            if kind == "alone":
+                used |= {"sent_bytes": 0, "trained": True, **self.alone}
             return [{"seconds": step_s * steps, **used} for step_s in self.step_s]
         return list(self.answers.get(kind, [{"sent_bytes": None}] * len(self.step_s)))
 

@@ -51,6 +51,9 @@ _ARRAYS = 6.0
 #: How often steps are timed without an exchange.
 _ROUNDS_ALONE = 3
 
+#: How much longer than other steps these may take: rounds vary, and some exchange next to nothing.
+_ALONE = 1.2
+
 #: How often a role has each parameter. Seen were 10.9, in PyTorch with momentum, of 10.8 million
 #: parameters: weights, gradients, buckets of the exchange, momenta, the initial weights, and those
 #: of the reference with their gradients in float64. Adam has one more.
@@ -385,7 +388,10 @@ class SharedStepCase(GangCase):
         return CaseFacts(**rate)
 
     def alone_s(self, gang: Gang) -> float | None:
-        """The median of a few rounds, after which the copies of the model differ."""
+        """The median of a few rounds, after which the copies of the model differ.
+
+        None as well where replicas have not trained in them, or have exchanged, or took longer.
+        """
         clock = cast("GangClock", self._clock)
         steps, step_s = clock.rounds[-1].steps, clock.rounds[-1].step_s
         limit_s = gang.limits.limit_s(steps * step_s)
@@ -393,9 +399,13 @@ class SharedStepCase(GangCase):
         rounds = [
             gang.ask("alone", steps, limit_s=limit_s, doing=doing) for _ in range(_ROUNDS_ALONE)
         ]
-        if None in rounds[0]:
+        ranks = [rank for round_ranks in rounds for rank in round_ranks]
+        if None in ranks or not all(rank["trained"] for rank in ranks):
             return None
-        return statistics.median(Round(steps, ranks).step_s for ranks in rounds)
+        alone_s = statistics.median(Round(steps, ranks).step_s for ranks in rounds)
+        is_quiet = (checks.sent(ranks) or 0) < len(rounds) * steps * self.least_bytes / 2
+        typical_s = statistics.median(done.step_s for done in clock.rounds)
+        return alone_s if is_quiet and alone_s <= _ALONE * typical_s else None
 
     def judge_last(self, answers: Answers) -> None:
         """Verify that all weights are equal after the timing, and others than before."""

@@ -177,8 +177,11 @@ class Role:
         return partial(_late, run, late["delay_s"])
 
     def _alone(self, steps: int) -> dict[str, Any] | None:
+        """A round without an exchange, and whether it has changed the weights; None without any."""
         context = self._share.without_exchange()
         if context is None:
             return None
+        before = self._share.checksum()
         with context:
-            return self._round(steps)
+            answer = self._round(steps)
+        return answer | {"trained": self._share.checksum() != before}

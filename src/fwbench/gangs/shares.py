@@ -96,6 +96,10 @@ class Share(ABC):
         """A context in which steps exchange nothing; None without any. The last thing to do."""
         return None
 
+    def checksum(self) -> int:
+        """A number that changes with the weights; 0 without any."""
+        return 0
+
 
 class TrainedShare(Share):
     """A copy of a model, trained on a share of every batch."""
@@ -198,6 +202,10 @@ class TrainedShare(Share):
     def without_exchange(self) -> AbstractContextManager[Any] | None:
         """The framework's own, if it has any."""
         return self._model.without_exchange()
+
+    def checksum(self) -> int:
+        """The learner's."""
+        return self._learner.checksum()
 
     def verify_last(self) -> dict[str, Any]:
         """The weights before all timed steps and after them, and what is wrong with these steps."""
