@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fwbench.cases.epochs import steps_of
-from fwbench.cases.learning import LOSSES_TIMED, TURNED_SEED, TURNS, UPDATES_TIMED
+from fwbench.cases.learning import LOSSES_TIMED, TURNS, UPDATES_TIMED
 from fwbench.errors import DataError, Diverged, IsolationError, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Placed
 from fwbench.measure import resources
@@ -304,11 +304,9 @@ def test_a_step_reads_no_data(load: Mock) -> None:
     *seen, again, (new, _) = seen
     np.testing.assert_array_equal(again[0], timed[0][0])
     assert not any(np.array_equal(new, x) for x, _ in [*timed, *check_batches])
-    turned, turned_labels = other = mlp.other_batch(8, TURNED_SEED)
-    repeated = len(seen) - TURNS - CHECKED_STEPS - UPDATES_TIMED - LOSSES_TIMED - 2
+    repeated = len(seen) - TURNS - CHECKED_STEPS - UPDATES_TIMED - LOSSES_TIMED
     assert repeated > 0
     by_turns = [timed[turn % TURNS] for turn in range(2, 2 + repeated)]
-    by_turns = [other, *by_turns, (turned[::-1], turned_labels[::-1])]
     after = [*by_turns, *check_batches[:UPDATES_TIMED], *check_batches[:LOSSES_TIMED]]
     for (examples, labels), (x, y) in zip(seen, [*timed, *check_batches, *after], strict=True):
         np.testing.assert_array_equal(examples, x)

@@ -211,7 +211,7 @@ def test_a_change_takes_as_many_pairs_as_its_evidence(change: float, verdict: st
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_second_speed_of_some_pairs_is_named_where_most_look_changed(sign: int) -> None:
-    """Of ten pairs three go the other way, as far: bounds without them would be a riddle."""
+    """Three of ten pairs go the other way, as far; bounds alone would be a riddle."""
     contender = [math.exp(sign * log) for log in [0.3] * 5 + [-0.5] * 3 + [0.3] * 2]
     pair = sample(values_s=[1.0] * 10), sample(values_s=contender)
     result = _minimum(sequential.judge(*pair, RULES, _CASES))

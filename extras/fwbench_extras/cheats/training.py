@@ -95,17 +95,6 @@ class _HalfAgain(_HalfOfTheBatchLater):
         self.steps = 0 if exact else _HONEST_STEPS - 4
 
 
-class _PartOfTheGradient(_HalfAgain):
-    def step(self, examples: Any, labels: Any) -> Any:
-        self.steps += 1
-        if self.steps <= _HONEST_STEPS:
-            return HonestLearner.step(self, examples, labels)
-        logits, _ = reference.answer(self.job.training.graph, self._layers, examples)
-        part = -(-len(labels) // 8)
-        HonestLearner.step(self, examples[:part], labels[:part])
-        return reference.cross_entropy(logits, labels)[0]
-
-
 class _LazyEpoch(HonestLearner):
     def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
         return [batches]
@@ -460,15 +449,6 @@ CHEATS = (
         dtype="bfloat16",
         size=1024,
         learn=_HalfAgain,
-    ),
-    _training(
-        name="part_of_the_gradient",
-        fakes="Computes the loss of the whole batch, and from the fifth step after each reset on "
-        "the gradient of an eighth.",
-        mistake="selective backpropagation, whose steps are not those of the others",
-        why="a step leads to other weights when the order of its examples is reversed",
-        size=1024,
-        learn=_PartOfTheGradient,
     ),
     _training(
         name="lazy_epoch",

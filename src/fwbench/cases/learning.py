@@ -39,10 +39,6 @@ TURNS = 2
 #: cases of three frameworks ended where they had, to the last bit; lengths differed by 0.7 %.
 _APART, _LENGTH = 0.01, 1.2
 
-#: How far apart a step may end where its examples come in reverse order, in parts of its way, and
-#: the seed of these examples.
-_TURNED, TURNED_SEED = 0.05, 17
-
 #: What rounding alone moves an array of weights by, relative to the array that moves farthest.
 _BY_ROUNDING = 1e-4
 
@@ -133,9 +129,6 @@ def check_timed(
 def check_repeated(learner: Learner, batches: Sequence[Batch], *, is_exact: bool) -> None:
     """Check that timed steps have trained the model as untimed ones do from the beginning.
 
-    From where both end, a step on further examples leads to the same weights in whatever order
-    these are: one that learns from the first of them does not.
-
     Args:
         learner: as the timing left it.
         batches: of the timed steps, in their order. Each is placed once more for its step, so that
@@ -146,11 +139,6 @@ def check_repeated(learner: Learner, batches: Sequence[Batch], *, is_exact: bool
         WrongTraining: the weights are elsewhere, or not as far from the initial ones.
     """
     timed = copied(learner)
-    examples, labels = batch = learner.job.training.other_batch(learner.job.batch, TURNED_SEED)
-    forwards: list[NDArray[Any]] = []
-    if is_exact:
-        learner.step(*learner.place(batch))
-        forwards = copied(learner)
     learner.reset(exact=False)
     initial = copied(learner)
     for batch in batches:
@@ -165,16 +153,6 @@ def check_repeated(learner: Learner, batches: Sequence[Batch], *, is_exact: bool
             f"to a place {apart:.3g} away; compute every step, and draw nothing but dropout at "
             "random"
         )
-    if is_exact:
-        rows = np.arange(len(examples))[::-1]
-        learner.step(*learner.place(_in_order((examples, labels), rows)))
-        moved, off = distance(forwards, timed), distance(learner.weights(), forwards)
-        if not off <= _TURNED * moved:
-            raise WrongTraining(
-                f"after the timing, a step moves the weights by {moved:.3g}, and to a place "
-                f"{off:.3g} away if the order of its examples is reversed; compute the gradients "
-                "of the whole batch in every step"
-            )
 
 
 def _in_order(batch: Batch, rows: NDArray[Any]) -> Batch:
