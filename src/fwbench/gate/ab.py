@@ -295,7 +295,8 @@ class PairedComparison:
         if math.isinf(more):
             return "{}; more than " + f"{FARTHEST} more pairs would tell"
         took = f" ({duration(more * self._pair_s)})" if self._pairs else ""
-        return "{}; " + f"about {count(int(more), 'more pair')} would tell{took}"
+        pairs = count(int(more), "more pair would tell", "more pairs would tell")
+        return "{}; " + f"about {pairs}{took}"
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
         """Notes on the number of pairs, and on contended launches."""
