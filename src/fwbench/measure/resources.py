@@ -318,8 +318,7 @@ class PeakMemory:
     Attributes:
         before_bytes: when this was made; None where the system does not tell.
         peak_bytes: the largest since then, pauses apart; None likewise.
-        children_bytes: peaks of the processes that it has started, and that ran before a pause;
-            where some have ended by then, at least that of the largest one so far.
+        children_bytes: peaks of the processes that it has started, and that ran before a pause.
     """
 
     def __init__(self) -> None:
@@ -327,16 +326,13 @@ class PeakMemory:
         self.before_bytes = peak_memory_bytes() if self._known else None
         self.peak_bytes = self.before_bytes
         self.children_bytes = self._uncounted_bytes = 0
-        self._ended = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
     def pause(self) -> None:
         """Note the largest so far."""
         if self._known:
             peak_bytes = (peak_memory_bytes() or 0) - self._uncounted_bytes
             self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
-            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-            largest_bytes = 1024 * ended.ru_maxrss if ended.ru_minflt > self._ended else 0
-            self.children_bytes = max(self.children_bytes, _children_bytes(), largest_bytes)
+            self.children_bytes = max(self.children_bytes, _children_bytes())
 
     def restart(self) -> int | None:
         """Forget what was largest so far; returns what is held now, None if that is not known."""
