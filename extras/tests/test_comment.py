@@ -50,7 +50,7 @@ def _compared(factor: float, **more: Any) -> str:
 def test_where_nothing_has_changed_the_comment_is_one_line() -> None:
     written = _compared(1.0)
     assert written.splitlines()[0] == (
-        "### fwbench: git:HEAD against git:main: 2 unchanged: +3.0% would have shown in nine "
+        "### fwbench: git:HEAD against git:main: 2 unchanged: +3.5% would have shown in nine "
         "of ten cases"
     )
     assert "| unchanged | a |" in written
@@ -64,7 +64,7 @@ def test_a_change_is_commented_with_its_table() -> None:
     text = comment.body(written, _URL, _HEAD)
     assert text.startswith(f"{comment.MARK}\n### fwbench: git:HEAD against git:main: 1 regressed")
     assert "| regressed | a |" in text
-    assert "- +3.0% would have shown in nine of ten cases\n" in text
+    assert "- +3.5% would have shown in nine of ten cases\n" in text
     assert escaping.FOLDED not in written
 
 
