@@ -133,7 +133,7 @@ def compare(
     base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
 ) -> Comparison:
     """Compare the sessions of two stored runs, case by case; the margin of rules is not used."""
-    # In the other sessions it may have been another one that failed at random.
+    # A case that fails in one session is broken, though it passes in the others.
     sound = {
         k: s for k, s in contender.samples.items() if contender.unmeasured.get(k) not in FAILED
     }
