@@ -228,10 +228,20 @@ def test_ab_of_a_test_that_hangs_in_the_first_pair(compare: Compare) -> None:
     assert "pair 1 was cut short: git:HEAD and git:HEAD: at test_it.py::test_last" in out
 
 
-def test_ab_that_is_ended_in_the_first_pair(compare: Compare) -> None:
+#: Once, by the launch that comes there last: the other one has measured the first test by then.
+_INTERRUPTS = """with open(os.environ["LAUNCHES"], "a") as launches:
+        print("one", file=launches)
+    if len(open(os.environ["LAUNCHES"]).readlines()) == 2:
+        os.kill(int(os.environ["JOB"]), signal.SIGINT)"""
+
+
+def test_ab_that_is_ended_in_the_first_pair(
+    compare: Compare, suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its tests before that are shown, and the exit status is that of an interruption."""
+    monkeypatch.setenv("LAUNCHES", str(suite.temporary.parent / "launches"))
     with listening():
-        status, figures, out, err = compare("os.kill(int(os.environ['JOB']), signal.SIGINT)")
+        status, figures, out, err = compare(_INTERRUPTS)
     assert status == 130, out + err
     assert len(figures["test_fast"]["contender"]) == 1
     assert figures["test_last"]["reason"] == f"{NOT_REACHED}, on both sides"
