@@ -30,7 +30,7 @@ import numpy as np
 
 from fwbench.errors import DifferentSettings, UsageError, some
 from fwbench.gate import sequential
-from fwbench.gate.launches import SideLauncher, key_of, measured_by_then, notes_on_times, parsed
+from fwbench.gate.launches import SideLauncher, key_of, measured_by_then, notes_on_launches, parsed
 from fwbench.gate.patience import BudgetIsOver, InterruptedPair, PairCutShort
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
@@ -456,7 +456,7 @@ class Launcher(SideLauncher[ComparisonJob]):
             f"{some(keys)}: no turns, since {reason}; compared by launches one after the other"
             for reason, keys in why.items()
         ]
-        return [*notes, *notes_on_times(self._took_s)]
+        return [*notes, *notes_on_launches(self._took_s)]
 
     def _named(self, side: int, run: SampleSet, keys: Collection[str] | None) -> SampleSet:
         lost = {key: "failed" for key in keys or () if key not in run.samples}

@@ -14,7 +14,7 @@ from fwbench.gate.patience import PairCutShort, Patience
 from fwbench.gate.resume import J
 from fwbench.gate.sides import Side, variables_of
 from fwbench.machine import spinning_variables
-from fwbench.processes import session
+from fwbench.processes import addresses, session
 from fwbench.processes.session import CHECKOUT_VARIABLE, EXAMINED_VARIABLE, SELECTOR
 from fwbench.records.session_facts import NOT_REACHED, LaunchTimes
 from fwbench.records.stored import parse
@@ -116,6 +116,7 @@ def start(
             **spinning_variables(),
             **variables_of(side, environments),
             "PYTHONHASHSEED": str(seed),  # collisions are alike in all launches of a pair
+            **addresses.drawn(seed),
             CHECKOUT_VARIABLE: json.dumps(checkout),
             **variables,
         },
@@ -197,8 +198,14 @@ def parsed(side: Side, results: Path) -> Any:
 _ALIKE_S, _ALIKE = 0.1, 0.25
 
 
-def notes_on_times(took_s: Sequence[Sequence[Mapping[str, float]]]) -> list[str]:
-    """Notes on what launches take, by side; none if nothing is known of it."""
+_OWN_ADDRESSES = (
+    "each launch has addresses of its own, since this system does not let fwbench choose them (in "
+    "Docker, --security-opt seccomp=unconfined does): pairs differ by more"
+)
+
+
+def notes_on_launches(took_s: Sequence[Sequence[Mapping[str, float]]]) -> list[str]:
+    """Notes on addresses, and on what launches take, by side; none if nothing is known of it."""
     every = [launches for launches in took_s if launches]
     if not every:
         return []
@@ -212,7 +219,7 @@ def notes_on_times(took_s: Sequence[Sequence[Mapping[str, float]]]) -> list[str]
         "ratios are those of calls by turns; base and contender are medians over launches, "
         "which are further apart"
     )
-    return [took, apart]
+    return [took, apart, *[_OWN_ADDRESSES] * (not addresses.can_be_given())]
 
 
 def _usual(sides: Sequence[Sequence[Mapping[str, float]]], part: str) -> str:

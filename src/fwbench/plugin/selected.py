@@ -20,6 +20,7 @@ from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.jsontext import dumps
 from fwbench.options.options import DEST
 from fwbench.plugin.host import BenchmarkSession, take_turns
+from fwbench.processes import addresses
 from fwbench.processes.session import (
     CHECKOUT_VARIABLE,
     EMPTY_VARIABLE,
@@ -69,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     ``fwbench ab`` has refused the same on its own command line.
     """
+    addresses.settle()
     is_timed = UNTIL_VARIABLE not in os.environ
     for name in (*_OF_OWN_SESSIONS, *[_PROFILE] * is_timed):
         setattr(config.option, DEST[name], None)

@@ -5,10 +5,12 @@ that leads a session: the program and what it starts are of one process group, b
 which leave it (setsid) and stay: a test may start a cluster on purpose. The descriptor is a socket.
 When the program has ended, its exit status is written to it, or ``!`` and the number of the error
 that kept it from starting; when the other end closes, whether or not its process had the time to
-say so, the group is killed. On Linux the program ends with this process, too.
+say so, the group is killed. On Linux the program ends with this process, too, and has the addresses
+that its environment gives: see :mod:`fwbench.processes.addresses`.
 """
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -17,6 +19,14 @@ import threading
 from contextlib import suppress
 from types import FrameType
 
+#: The environment variable of a program with given addresses: the limit of its stack, the size of
+#: those of its threads, both in bytes, and padding.
+ADDRESSES_VARIABLE = "FWBENCH_ADDRESSES"
+
+#: What asks personality(2) for the one that there is, and the flag of processes whose addresses the
+#: system does not draw.
+PERSONALITY, NOT_RANDOM = 0xFFFFFFFF, 0x0040000
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -24,11 +34,19 @@ def _pass_over(_: int, __: FrameType | None) -> None:
     """Survive what is sent to the whole group; unlike SIG_IGN, no program inherits this."""
 
 
-def _end_with_guard() -> None:
-    if sys.platform == "linux":
-        import ctypes
+def _prepare() -> None:
+    """Tie the program, in its process, to this one, and give it its addresses."""
+    if sys.platform != "linux":
+        return
+    import ctypes
 
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    limit, *_ = os.environ.get(ADDRESSES_VARIABLE, "").split(",")
+    if limit:
+        _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        resource.setrlimit(resource.RLIMIT_STACK, (int(limit), hard))
+        libc.personality(libc.personality(PERSONALITY) | NOT_RANDOM)
 
 
 def _kill_group() -> None:
@@ -49,7 +67,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _pass_over)
     try:
         # Safe: there are no other threads yet.
-        program = subprocess.Popen(sys.argv[2:], preexec_fn=_end_with_guard)  # noqa: PLW1509
+        program = subprocess.Popen(sys.argv[2:], preexec_fn=_prepare)  # noqa: PLW1509
     except OSError as error:
         asker.sendall(f"!{error.errno}".encode())
         return

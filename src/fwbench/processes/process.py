@@ -20,6 +20,8 @@ from pathlib import Path
 
 import psutil
 
+from fwbench.processes import addresses
+
 #: How much of the output a message shows at most.
 _TAIL_BYTES = 64 * 1024
 _TAIL_LINES = 30
@@ -178,7 +180,8 @@ def tie(parent: int) -> None:
 
 
 def initialize() -> None:
-    """Have this process write a traceback when its parent asks for one."""
+    """Settle this process, and have it write a traceback when its parent asks for one."""
+    addresses.settle()
     if sys.platform == "linux":
         # The kernel's out-of-memory killer takes a worker before it takes the session.
         with suppress(OSError):
