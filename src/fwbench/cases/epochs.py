@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.cases.timing import settled_s
 from fwbench.errors import DataError, Diverged, UnfinishedWork, WrongTraining
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
@@ -31,10 +32,6 @@ _MILESTONES = (5, 10, 15)
 _CURVE_POINTS = 10
 
 _REMEDY = "lower the learning rate or use a wider dtype"
-
-#: What reading the weights behind an epoch may take beyond twice the time of reading them once
-#: more: a part of the epoch, and seconds.
-_SHARE, _SPARE_S = 0.1, 1e-3
 
 _DECAY = 0.9
 _DECAY_EACH = 10
@@ -98,10 +95,10 @@ class Settled:
         found = self._learner.losses(losses)
         begun_s = self._read()
         is_over = self._learner.checksum() == before
-        late_s = first_s - 2 * (self._read() - begun_s) - _SHARE * seconds
+        late_s = first_s - settled_s(self._read() - begun_s, seconds)
         self._late_s.append(late_s if seconds else 0.0)  # nothing was timed, nor waited for
         # The first epoch is cold, and so is the first reading.
-        if not is_over or (len(self._late_s) > 1 and min(self._late_s) > _SPARE_S):
+        if not is_over or (len(self._late_s) > 1 and min(self._late_s) > 0):
             raise UnfinishedWork(
                 "an epoch is over for the clock before its updates are there: the weights "
                 f"{'are late' if is_over else 'change while its losses are read'}; train in "

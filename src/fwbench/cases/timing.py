@@ -166,6 +166,11 @@ def _unfinished(read_s: float, alone_s: float, call_s: float, *, is_timed: bool)
     )
 
 
+def settled_s(again_s: float, timed_s: float) -> float:
+    """The longest that reading a state takes if nothing had remained, by a second reading."""
+    return 2 * again_s + _SHARE * timed_s + _STATE_SPARE_S
+
+
 def check_settled(read: BoundCall, run: BoundCall, clock: Clock, timed_s: float) -> None:
     """Check that what calls change, and do not return, is there when they are over for the clock.
 
@@ -184,7 +189,7 @@ def check_settled(read: BoundCall, run: BoundCall, clock: Clock, timed_s: float)
         first_s.append(_seconds(clock, read))
         again_s = min(again_s, _seconds(clock, read))
         shortest_s = heapq.nsmallest(2, first_s)[-1]
-        if shortest_s <= 2 * again_s + _SHARE * timed_s + _STATE_SPARE_S:
+        if shortest_s <= settled_s(again_s, timed_s):
             return
     raise UnfinishedWork(
         "calls return before what they change is there, and the framework's `waiter` does not "
