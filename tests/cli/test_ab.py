@@ -2,12 +2,14 @@
 
 import re
 import statistics
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from fwbench import cli
 from fwbench.frameworks import registry
+from fwbench.processes import addresses
 from support.suites import FEW, SLOWING, STEADY, TESTS, Suite, run_git
 from support.tables import tabled
 
@@ -181,6 +183,42 @@ def test_ab_of_plain_benchmarks(suite: Suite) -> None:
     assert suite.figures()["verdicts"] == {"regressed": 3}
     assert "1 of 3 cases took no turns" in out
     assert all(figure["ratio"] > 2 for figure in suite.figures()["judgements"])
+    suite.assert_clean()
+
+
+_ADDRESSES = """
+import ctypes, os
+
+def test_it(benchmark):
+    benchmark(sum, range(9))
+    address = ctypes.cast(ctypes.CDLL(None).getenv, ctypes.c_void_p).value
+    with open(os.environ["ADDRESSES"], "a") as file:
+        print(address, file=file)
+"""
+
+
+@pytest.mark.parametrize("is_permitted", [True, False])
+def test_ab_gives_addresses(
+    suite: Suite,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_permitted: bool,
+) -> None:
+    """The same to both launches of a pair, and each pair others; or it says that it cannot."""
+    if not is_permitted:
+        monkeypatch.setattr(addresses, "can_be_given", lambda: False)
+    file = suite.temporary.parent / "addresses"
+    monkeypatch.setenv("ADDRESSES", str(file))
+    suite.commit(test_it__py=_ADDRESSES)
+    monkeypatch.chdir(suite.path)
+    status = cli.main(["ab", "git:HEAD", "git:HEAD", "--pairs", "2", "test_it.py"])
+    out, err = capfd.readouterr()
+    assert status in (0, 10), out + err
+    found = Counter(file.read_text().split())  # two pairs may have drawn one address
+    is_given = addresses.can_be_given()
+    assert all(launches % 2 == 0 for launches in found.values()) == is_given
+    assert len(found) > 1
+    assert ("each launch has addresses of its own" in out) != is_given
     suite.assert_clean()
 
 

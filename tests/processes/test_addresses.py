@@ -29,7 +29,7 @@ _SETTLE = "from fwbench.processes import addresses; addresses.settle()"
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    """What is allowed is asked for again."""
+    """Asks again for what is allowed, and once more afterwards."""
     addresses.can_be_given.cache_clear()
     yield
     addresses.can_be_given.cache_clear()
@@ -92,7 +92,7 @@ def test_none_are_given_where_the_stack_is_limited(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("fresh")
 def test_none_are_given_where_that_is_not_permitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in containers, where the personality may be asked for, and not be changed."""
+    """Containers may ask for the personality, and not change it."""
     libc = SimpleNamespace(personality=lambda asked: 0 if asked == PERSONALITY else -1)
     monkeypatch.setattr(addresses.ctypes, "CDLL", lambda _: libc)
     assert addresses.drawn(1) == {}

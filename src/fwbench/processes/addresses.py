@@ -20,8 +20,9 @@ from functools import cache
 
 from fwbench.processes.guard import ADDRESSES_VARIABLE, NOT_RANDOM, PERSONALITY
 
-#: What the kernel leaves to a stack at least, how much more is drawn, and its unit.
-_LEAST_BYTES, _DRAWN_BYTES, _PAGE_BYTES = 128 << 20, 128 << 20, 4096
+#: What the kernel leaves to a stack at least, how much more is drawn, and its unit. Large libraries
+#: begin at multiples of 2 MiB.
+_LEAST_BYTES, _DRAWN_BYTES, _PAGE_BYTES = 128 << 20, 512 << 20, 4096
 
 #: A pthread_attr_t is smaller: 56 bytes on x86-64, 64 on AArch64.
 _ATTRIBUTES_BYTES = 128
