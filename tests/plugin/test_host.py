@@ -5,6 +5,7 @@ import itertools
 import json
 import weakref
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -318,3 +319,15 @@ def test_writers_are_replaced(pytester: pytest.Pytester) -> None:
     assert (place, error.strerror) == (str(inner.storage), "No space left on device")
     assert [*inner.storage.query()] == []
     assert session.machine_info() is session.machine_info(), "asked once"
+
+
+def test_rounds_in_which_the_clock_stood_still_do_not_count() -> None:
+    """Nothing takes no time; where there are no others, they are kept."""
+    for rounds_s, counted in (([2e-6, 0.0, 1e-6], [2e-6, 1e-6]), ([0.0, 0.0, 0.0], [0.0] * 3)):
+        fixture: Any = SimpleNamespace(_precision=None, _run_until_precise=None, has_error=False)
+        data: list[float] = []
+        stats: Any = SimpleNamespace(update=data.append, stats=SimpleNamespace(data=data))
+        host.InTurns(fixture, "test")
+        left = iter(rounds_s)
+        fixture._run_until_precise(lambda _, left=left: next(left), range(1), stats, 3)
+        assert data == counted

@@ -492,6 +492,8 @@ class InTurns:
             elif not self.taken:
                 for _ in range(most):
                     stats.update(runner(calls))
+        # A clock stands still where a thread goes on on a CPU whose counter is behind.
+        stats.stats.data[:] = [*filter(None, stats.stats.data)] or stats.stats.data
 
     def _visit(self, seat: visits.Seat, runner: Callable[..., float], stats: Metadata) -> None:
         calls = range(seat.calls)
@@ -506,7 +508,8 @@ class InTurns:
                         runner(calls)
                 rounds_s = [runner(calls) for _ in range(turn.rounds)]
                 turn.rounds_s = [round_s / seat.calls for round_s in rounds_s]
-                turn.counts = speed is None or speed.end(turn.rounds)
+                at_speed = speed is None or speed.end(turn.rounds)
+                turn.counts = at_speed and all(rounds_s)
                 for round_s in rounds_s if turn.counts else ():
                     stats.update(round_s)
 
