@@ -84,9 +84,14 @@ def test_the_process_that_asks_keeps_its_own() -> None:
 
 
 @pytest.mark.usefixtures("fresh")
-def test_none_are_given_where_the_stack_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit may not be raised by as much."""
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (8 << 20, 64 << 20))
+@pytest.mark.parametrize("limited", [resource.RLIMIT_STACK, resource.RLIMIT_AS])
+def test_none_are_given_where_memory_is_limited(
+    monkeypatch: pytest.MonkeyPatch, limited: int
+) -> None:
+    """The stack's limit may not be raised by as much, or threads would not have room for theirs."""
+    limits = {limited: (8 << 20, 64 << 20)}
+    none = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda asked: limits.get(asked, none))
     assert addresses.drawn(1) == {}
 
 

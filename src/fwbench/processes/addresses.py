@@ -36,15 +36,17 @@ _kept: list[object] = []
 
 @cache
 def can_be_given() -> bool:
-    """Return whether this system lets a process have given addresses.
+    """Return whether a process may have given addresses here, and has room for them.
 
-    Containers often may not: Docker's default profile allows no other personality(2).
+    In containers it often may not: Docker's default profile permits no other personality(2).
     """
     if sys.platform != "linux" or "CS_GNU_LIBC_VERSION" not in os.confstr_names:
         return False
     _, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if hard != resource.RLIM_INFINITY and hard < _LEAST_BYTES + _DRAWN_BYTES:
         return False
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return False  # threads of what a test starts would take it up with their stacks
     personality = ctypes.CDLL(None).personality
     before = personality(PERSONALITY)
     allowed = personality(before | NOT_RANDOM) != -1
