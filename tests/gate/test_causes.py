@@ -130,7 +130,8 @@ def test_planted_causes_are_named(
         patch.setenv("OPENBLAS_CORETYPE", "Prescott")
         causes = _explained(project, capsys, "--fw-threads=2")
         assert "settings: OPENBLAS_CORETYPE: not set -> Prescott" in causes
-        core = re.compile(r"build: numpy openblas core: \w+ -> Prescott")
+        # OpenBLAS 0.3.34 has no kernels for Prescott any more, and takes Katmai's.
+        core = re.compile(r"build: numpy openblas core: \w+ -> (Prescott|Katmai)")
         assert [*filter(core.fullmatch, causes)]
 
 
