@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,19 @@ def test_all_outputs_are_written(folder: Path, capsys: pytest.CaptureFixture[str
     for name in ("report.html", "report.md", "report.csv"):
         assert f"written: {name}" in captured.out
         assert "numpy" in (folder / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("folder")
+def test_standard_output_has_nothing_but_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether it is a pipe, as here, or a terminal: other programs may read it."""
+    reader, writer = os.pipe()
+    try:
+        assert cli.main(["report", "run.json", "--json", f"/dev/fd/{writer}"]) == 0
+        assert capsys.readouterr().out == ""
+        assert json.loads(os.read(reader, 2**16))
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 @pytest.mark.parametrize("option", ["-o", "--markdown", "--csv"])

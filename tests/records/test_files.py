@@ -88,6 +88,13 @@ def test_trying_whether_a_file_can_be_written_leaves_nothing(tmp_path: Path, exi
     assert [p.read_text(encoding="utf-8") for p in tmp_path.iterdir()] == ["earlier"] * exists
 
 
+def test_a_dash_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs mean standard output by it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match=r"cannot write -: .*/dev/stdout for standard output"):
+        files.check_writable(Path("-"))
+
+
 @tabled
 def test_what_cannot_be_written_is_known_before(tmp_path: Path, place: str, reason: str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")

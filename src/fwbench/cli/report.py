@@ -139,7 +139,8 @@ def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> No
 def _write(path: Path | None, make: Callable[[], str]) -> None:
     if path is not None:
         files.write_atomically(path, make())
-        print(f"written: {path}")
+        if not files.is_special(path):  # or whoever reads /dev/stdout would find that in it
+            print(f"written: {path}")
 
 
 def _make(folder: Path) -> None:

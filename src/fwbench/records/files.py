@@ -49,10 +49,12 @@ def _written(path: Path) -> Path:
 
 def check_writable(path: Path) -> None:
     """Try whether a file could be written to ``path``, and leave nothing there."""
+    if str(path) == "-":  # it would be a file of that name, which nobody wants
+        raise StorageError("cannot write -: give a file, or /dev/stdout for standard output")
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if _is_special(path):
+        if is_special(path):
             return
         path = _written(path)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
@@ -71,7 +73,7 @@ def write_atomically(path: Path, text: str) -> None:
         StorageError: it cannot be written; an earlier file is as it was.
     """
     try:
-        if _is_special(path):
+        if is_special(path):
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
             _replace(_written(path), text)
@@ -94,6 +96,6 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
     """True if a path is a device or a pipe."""
     return path.exists() and not path.is_file()
