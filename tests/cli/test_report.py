@@ -61,7 +61,7 @@ def test_all_outputs_are_written(folder: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.usefixtures("folder")
 def test_standard_output_has_nothing_but_the_report(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whether it is a pipe, as here, or a terminal: other programs may read it."""
+    """It is a pipe here; programs that read it would take what else is there for a part of it."""
     reader, writer = os.pipe()
     try:
         assert cli.main(["report", "run.json", "--json", f"/dev/fd/{writer}"]) == 0

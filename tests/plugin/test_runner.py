@@ -133,25 +133,29 @@ def test_processors_are_counted_by_the_parent(
 
 
 @pytest.mark.parametrize(("cpu_s", "failed"), [(2.41, 0), (2.43, 1)])
-def test_a_thread_that_enqueues_may_work_beside_the_others(
-    project: Project, cpu_s: float, failed: int
+@pytest.mark.parametrize("capability", ["enqueues=True", 'cached_executions=("eager",)'])
+def test_threads_that_enqueue_or_compile_may_work_beside_the_others(
+    project: Project, capability: str, cpu_s: float, failed: int
 ) -> None:
+    """One that enqueues, and on all CPUs those of a compiler that eager calls may wake."""
     project.install_pool()
     project.install(
-        "enqueuing",
-        "enqueuing_framework:Enqueuing",
-        """
+        "busier",
+        "busier_framework:Busier",
+        f"""
         from dataclasses import replace
         from pool_framework import Pool
 
-        class Enqueuing(Pool):
-            name = "enqueuing"
-            capabilities = replace(Pool.capabilities, enqueues=True)
+        class Busier(Pool):
+            name = "busier"
+            capabilities = replace(Pool.capabilities, {capability})
         """,
     )
     project.write("test_it.py", measuring("tanh, sizes=(4,)", "from fwbench.workloads import tanh"))
-    project.write("conftest.py", _USE.replace("WALL_S", "1.0").replace("CPU_S", str(cpu_s)))
-    result = project.run("--fw-threads=1", fw="enqueuing")
+    use = _USE.replace("WALL_S", "1.0").replace("CPU_S", str(cpu_s))
+    two_cpus = "from fwbench.plugin import runner\nrunner.allowed_cpus = lambda: 2\n"
+    project.write("conftest.py", use + two_cpus)
+    result = project.run("--fw-threads=1", fw="busier")
     result.assert_outcomes(failed=failed, passed=1 - failed)
     assert str(result.stdout).count(", and 2 threads can take no more than") == 2 * failed
 

@@ -15,6 +15,7 @@ import pytest
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import gpus
+from fwbench.machine import allowed_cpus
 from fwbench.plugin import compiled_code, handover, host, revisits, rows
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import FOUND, Probes
@@ -354,9 +355,14 @@ def _variables(cell: Cell, manifest: Manifest, number: int) -> dict[str, str]:
 
 
 def _threads(session: Session, cell: Cell) -> int:
-    """Threads that a case may keep busy: its framework's, its loader's, and one that enqueues."""
-    enqueuing = session.manifests[cell.framework].enqueues
-    return session.options.threads + int(cell.toggle("workers")) + enqueuing
+    """Threads that a case may keep busy: its framework's, its loader's, and one that enqueues.
+
+    A compiler has its own, and an eager call may compile each time: JAX's gradient of a scan does.
+    """
+    manifest = session.manifests[cell.framework]
+    threads = session.options.threads + int(cell.toggle("workers")) + manifest.enqueues
+    compiles = cell.execution == "eager" and "eager" in manifest.cached_executions
+    return max(threads, allowed_cpus()) if compiles else threads
 
 
 def _check_processors(threads: int, report: pytest.TestReport, *uses: Any) -> None:
